@@ -40,8 +40,8 @@ type Agent struct {
 	tunnels    *reach.Tunnels
 }
 
-// Open reads the configuration. A missing file counts as an empty configuration. A file that cannot
-// be parsed causes an error of code usage, with the line and column.
+// Open reads the configuration. A missing file counts as an empty configuration. For a file that
+// cannot be parsed, Open returns an error of code usage with the line and column.
 func Open(o Options) (*Agent, error) {
 	a := &Agent{data: o.DataDir, env: o.Env, now: o.Now, log: o.Log, passphrase: o.Passphrase}
 	if a.env == nil {
@@ -100,5 +100,5 @@ func DataDir(env func(string) string) (string, error) {
 	if err != nil {
 		return "", snap.Usage("there is no user data folder", "set SNAPCLI_DATA_DIR")
 	}
-	return userData(home, env), nil
+	return userDataDir(home, env), nil
 }

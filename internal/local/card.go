@@ -103,7 +103,8 @@ func partsOf(s *schema.Schema) map[string][]api.CardPart {
 func columnsText(columns []schema.KeyColumn) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
-		if names[i] = c.Name; c.Desc {
+		names[i] = c.Name
+		if c.Desc {
 			names[i] += " desc"
 		}
 	}
@@ -179,7 +180,8 @@ func referencesOf(t schema.Table, all map[schema.Name]schema.Table) map[string]s
 			if refers[c] != "" {
 				continue
 			}
-			if refers[c] = to; i < len(columns) {
+			refers[c] = to
+			if i < len(columns) {
 				refers[c] += "." + columns[i]
 			}
 		}

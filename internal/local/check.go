@@ -54,7 +54,7 @@ func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 				c.Warnings = append(c.Warnings, "it "+why+": load will refuse it without --force-production")
 			}
 		}
-		if why := a.kindsDiffer(t); why != "" {
+		if why := a.kindMismatch(t); why != "" {
 			c.Warnings = append(c.Warnings, why)
 		}
 		all = append(all, c)
@@ -62,12 +62,13 @@ func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 	return all
 }
 
-// kindsDiffer explains that a target's databases are of different kinds, so that it cannot load the
-// snapshots of its source. It returns "" if they are of the same kind, or if one cannot be used.
-func (a *Agent) kindsDiffer(t Target) string {
-	from, unusable := a.databaseAt(t.source())
+// kindMismatch explains that a target's databases are of different kinds, so that its destination
+// cannot load the snapshots of its source. It returns "" if they are of the same kind, or if one
+// cannot be used.
+func (a *Agent) kindMismatch(t Target) string {
+	from, sourceErr := a.databaseAt(t.source())
 	to, err := a.databaseAt(t.destination())
-	if unusable != nil || err != nil || from.kind == to.kind {
+	if sourceErr != nil || err != nil || from.kind == to.kind {
 		return ""
 	}
 	return fmt.Sprintf("the destination is a %s database and the source is a %s database, so snapshots of the source "+

@@ -242,9 +242,9 @@ var notInCloneName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // freeName returns a name that no clone has yet: the target's name and a number.
 func (a *Agent) freeName(target string) string {
-	const most = 40
+	const maxLength = 40
 	base := strings.Trim(notInCloneName.ReplaceAllString(target, "-"), "-._")
-	base = cmp.Or(base[:min(len(base), most)], "clone")
+	base = cmp.Or(base[:min(len(base), maxLength)], "clone")
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s-%d", base, n)
 		if _, err := a.clones().Find(name); err != nil {

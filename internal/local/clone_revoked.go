@@ -33,9 +33,8 @@ func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revok
 		if id == "" {
 			continue
 		}
-		_, asked := c.Snapshot(ctx, id)
-		if snap.CodeOf(asked) != snap.CodeNotFound { // still visible, or no response: ask again next time
-			continue
+		if _, err := c.Snapshot(ctx, id); snap.CodeOf(err) != snap.CodeNotFound {
+			continue // still visible, or no response: ask again next time
 		}
 		one, failed := dropRevoked(ctx, registry, t)
 		err = errors.Join(err, failed)

@@ -556,7 +556,7 @@ func (w *deltaWorld) move() (built Snapshot, pushed PushResult, pulled PullResul
 func (w *deltaWorld) live(accident *atomic.Value) {
 	t := w.t
 	built, pushed, pulled := w.move()
-	if pushed.Moved != built.Size || pulled.Moved != built.Size || built.Size < deltaLeast {
+	if pushed.Moved != built.Size || pulled.Moved != built.Size || built.Size < minDeltaFile {
 		t.Fatalf("the first transfer moves %d and %d bytes of %d", pushed.Moved, pulled.Moved, built.Size)
 	}
 	change := func() {

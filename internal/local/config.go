@@ -1,8 +1,8 @@
 package local
 
 // Config is the effective configuration: config.yaml, overridden by the environment (SNAPCLI_ with
-// __ for a dot, such as SNAPCLI_CLOUD__API_KEY). URLs keep their ${NAME} references, which are
-// expanded on use and never printed.
+// __ for a dot, such as SNAPCLI_CLOUD__API_KEY). A URL keeps its ${NAME} references. They are
+// expanded only to use the URL, and their values are never printed.
 type Config struct {
 	Cloud           Cloud                     `yaml:"cloud" koanf:"cloud"`
 	Targets         map[string]Target         `yaml:"targets" koanf:"targets"`

@@ -15,12 +15,12 @@ import (
 
 const envPrefix = "SNAPCLI_"
 
-// envKeys returns the settings made by the environment: SNAPCLI_CLOUD__URL sets cloud.url. The
-// names of targets, storage profiles and tables in the file match in any case, with _ for
-// characters that a variable's name cannot contain. All other names are converted to lower case;
-// they come from the process's environment, because env cannot list its variables. A variable with
-// a single underscore in place of a dot, such as SNAPCLI_CLOUD_URL, is an error, because otherwise
-// it would silently have no effect.
+// envKeys returns the settings in the environment: SNAPCLI_CLOUD__URL sets cloud.url. The names of
+// targets, storage profiles and tables in the file match in any case, with _ for characters that a
+// variable's name cannot contain. All other names are converted to lower case. They come from the
+// process's environment, because env cannot list its variables. A variable with a single underscore
+// in place of a dot, such as SNAPCLI_CLOUD_URL, is an error, because otherwise it would silently have
+// no effect.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{}
 	for _, path := range settingPaths(reflect.TypeFor[Config](), nil, func(at []string) []string {
@@ -31,7 +31,7 @@ func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error)
 	}
 	for name := range known {
 		if meant := strings.ReplaceAll(name, "__", "_"); known[meant] == "" && env(meant) != "" {
-			return nil, snap.Usage(fmt.Sprintf("the environment variable %s sets nothing", meant),
+			return nil, snap.Usage(fmt.Sprintf("the environment variable %s has no effect", meant),
 				"use "+name+" instead: two underscores stand for a dot")
 		}
 	}
@@ -108,8 +108,7 @@ func expandEach(s string, env func(string) string, encode func(before, after, va
 		value := env(name)
 		if value == "" {
 			return "", snap.Usage(fmt.Sprintf("the configuration uses the environment variable %s, which is not set",
-				name),
-				"set it, or change the URL with `snapcli config edit`")
+				name), "set it, or change the configuration with `snapcli config edit`")
 		}
 		b.WriteString(encode(s[:at+len(before)], after, value))
 		at = len(s) - len(after)

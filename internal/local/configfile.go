@@ -31,8 +31,8 @@ type configFile struct {
 
 	mu     sync.Mutex
 	text   []byte       // the file's content; nil if it does not exist
-	fromY  *koanf.Koanf // the settings in the file
-	fromE  *koanf.Koanf // the settings in the environment
+	inFile *koanf.Koanf // the settings in the file
+	inEnv  *koanf.Koanf // the settings in the environment
 	config Config
 }
 
@@ -56,23 +56,23 @@ func (f *configFile) read() error {
 	if err != nil {
 		return err
 	}
-	fromY := koanf.New(keyDelim)
-	if err := fromY.Load(confmap.Provider(tree, ""), nil); err != nil {
+	inFile := koanf.New(keyDelim)
+	if err := inFile.Load(confmap.Provider(tree, ""), nil); err != nil {
 		return fmt.Errorf("read %s: %w", f.path, err)
 	}
-	set, err := envKeys(fromY, f.env)
+	set, err := envKeys(inFile, f.env)
 	if err != nil {
 		return err
 	}
-	fromE := koanf.New(keyDelim)
-	if err := fromE.Load(confmap.Provider(set, keyDelim), nil); err != nil {
+	inEnv := koanf.New(keyDelim)
+	if err := inEnv.Load(confmap.Provider(set, keyDelim), nil); err != nil {
 		return fmt.Errorf("read the environment: %w", err)
 	}
-	config, err := merge(fromY, fromE)
+	config, err := merge(inFile, inEnv)
 	if err != nil {
 		return err
 	}
-	f.text, f.fromY, f.fromE, f.config = text, fromY, fromE, config
+	f.text, f.inFile, f.inEnv, f.config = text, inFile, inEnv, config
 	return nil
 }
 
@@ -112,8 +112,7 @@ func requireOneDocument(path string, text []byte) error {
 	for _, doc := range file.Docs[min(1, len(file.Docs)):] {
 		if doc.Body != nil {
 			return snap.Usage(fmt.Sprintf("%s:%d:1: a second YAML document begins; the configuration must be one "+
-				"document", path,
-				doc.Start.Position.Line), "correct it with `snapcli config edit`")
+				"document", path, doc.Start.Position.Line), "correct it with `snapcli config edit`")
 		}
 	}
 	return nil
@@ -122,8 +121,7 @@ func requireOneDocument(path string, text []byte) error {
 // badConfig converts a parser error to an error for the user, with its position.
 func badConfig(path string, err error) error {
 	return &snap.Error{Code: snap.CodeUsage, Detail: disk.YAMLMistake(path, err),
-		Hint:  "correct it with `snapcli config edit`",
-		Cause: err}
+		Hint: "correct it with `snapcli config edit`", Cause: err}
 }
 
 func merge(layers ...*koanf.Koanf) (Config, error) {
@@ -214,9 +212,9 @@ func (a *Agent) Origin(key string) string {
 
 func (f *configFile) origin(key string) string {
 	switch {
-	case f.fromE.Exists(key):
+	case f.inEnv.Exists(key):
 		return "environment"
-	case f.fromY.Exists(key):
+	case f.inFile.Exists(key):
 		return "file"
 	}
 	return "default"

@@ -69,7 +69,7 @@ func (a *Agent) tryCount(ctx context.Context, c *api.Client, s Snapshot, sent *s
 		return s.Counted, nil
 	}
 	if max(s.Size, base.Size) > maxCounted {
-		return nil, snap.Invalid("the snapshots are large", "")
+		return nil, snap.Invalid("the snapshots are too large", "")
 	}
 	d, err := a.Diff(ctx, base.Name, s.Name, DiffOptions{Identity: o.Identity}, p)
 	if err != nil {

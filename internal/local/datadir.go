@@ -5,9 +5,8 @@ import (
 	"runtime"
 )
 
-// userData returns the directory for a program's data below the home directory, by the convention
-// of the operating system.
-func userData(home string, env func(string) string) string {
+// userDataDir returns snapcli's data directory by the convention of the operating system.
+func userDataDir(home string, env func(string) string) string {
 	switch runtime.GOOS {
 	case "darwin":
 		return filepath.Join(home, "Library", "Application Support", "snapcli", "data")

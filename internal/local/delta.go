@@ -28,9 +28,9 @@ import (
 // file is transferred.
 
 const (
-	deltaLeast = 128 << 10 // bytes; smaller files are transferred whole
-	deltaBases = 20        // maximum number of local snapshots that are offered as a base
-	deltaPolls = 120       // seconds that a pull waits for the service to make a delta
+	minDeltaFile  = 128 << 10 // bytes; smaller files are transferred whole
+	maxDeltaBases = 20        // maximum number of local snapshots that are offered as a base
+	maxDeltaPolls = 120       // seconds that a pull waits for the service to make a delta
 )
 
 // sentDelta describes a delta that the service has accepted.
@@ -70,7 +70,7 @@ func deltaLimit(s Snapshot) int64 {
 // both have. It returns nil if the whole file must be pushed.
 func (a *Agent) pushDelta(ctx context.Context, c *api.Client, s Snapshot, o transfer.Options, p Progress) (*sentDelta,
 	error) {
-	if s.Size < deltaLeast {
+	if s.Size < minDeltaFile {
 		return nil, nil
 	}
 	sent, err := a.tryPushDelta(ctx, c, s, o, p)
@@ -113,20 +113,20 @@ func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o t
 		return nil, err
 	}
 	defer file.Close()
-	place, err := c.PushDelta(ctx, plan.ID, api.DeltaPush{Base: id, Size: written.Size})
+	upload, err := c.PushDelta(ctx, plan.ID, api.DeltaPush{Base: id, Size: written.Size})
 	if err != nil {
 		return nil, err
 	}
 	p.phase("push")
-	if err := transfer.SendDelta(ctx, place.URL, file, written.Size, o); err != nil {
+	if err := transfer.SendDelta(ctx, upload.URL, file, written.Size, o); err != nil {
 		return nil, err
 	}
 	return &sentDelta{written, base}, nil
 }
 
 // commonBase returns a local snapshot of the same target and type that is also in the cloud, and
-// its ID there. It takes the newest one that has a different checksum and that no other
-// organization shared.
+// its ID there. It takes the newest one that has a different checksum and does not come from another
+// organization.
 func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snapshot, string, error) {
 	page, err := c.Snapshots(ctx, api.ListOptions{Target: s.Target, Type: s.Type, Limit: 50})
 	if err != nil {
@@ -196,14 +196,14 @@ func deltaFile(s Snapshot) delta.File { return delta.File{Size: s.Size, SHA256: 
 
 // pulledDelta describes a pull that used a delta.
 type pulledDelta struct {
-	moved       int64           // bytes fetched; 0 if the whole file must be pulled
+	fetched     int64           // bytes of the delta; 0 if the whole file must be pulled
 	certificate json.RawMessage // of the snapshot
 }
 
 // pullDelta makes the file of a snapshot from a delta and a local snapshot.
 func (a *Agent) pullDelta(ctx context.Context, c *api.Client, wanted api.Snapshot, path string,
 	o transfer.Options) (got pulledDelta, err error) {
-	if wanted.Size < deltaLeast {
+	if wanted.Size < minDeltaFile {
 		return got, nil
 	}
 	if got, err = a.tryPullDelta(ctx, c, wanted, path, o); err != nil {
@@ -219,7 +219,7 @@ func (a *Agent) tryPullDelta(ctx context.Context, c *api.Client, wanted api.Snap
 		return none, err
 	}
 	offer, err := c.PullDelta(ctx, wanted.ID, api.DeltaRequest{Have: have})
-	for n := 0; err == nil && offer.Making && n < deltaPolls; n++ {
+	for n := 0; err == nil && offer.Making && n < maxDeltaPolls; n++ {
 		if err = api.Wait(ctx, time.Second); err == nil {
 			offer, err = c.PullDelta(ctx, wanted.ID, api.DeltaRequest{Have: have})
 		}
@@ -267,7 +267,7 @@ func (a *Agent) basesFor(c *api.Client, wanted api.Snapshot) (map[string]Snapsho
 	local = slices.DeleteFunc(local, func(s Snapshot) bool { return s.Cloud[c.BaseURL()] == "" })
 	bases := map[string]Snapshot{}
 	var ids []string
-	for _, s := range local[:min(len(local), deltaBases)] {
+	for _, s := range local[:min(len(local), maxDeltaBases)] {
 		id := s.Cloud[c.BaseURL()]
 		bases[id], ids = s, append(ids, id)
 	}
@@ -294,27 +294,27 @@ func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snap
 	}
 	defer old.Close()
 	sweepParts(filepath.Dir(path)) // a killed pull may have left a file of this name
-	making, err := os.OpenFile(path+partSuffix, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	part, err := os.OpenFile(path+partSuffix, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the snapshot: %w", err)
 	}
-	defer os.Remove(making.Name()) // fails harmlessly once the file has become the snapshot
-	lock := flock.New(making.Name(), flock.SetFlag(os.O_RDWR))
+	defer os.Remove(part.Name()) // fails harmlessly once the file has become the snapshot
+	lock := flock.New(part.Name(), flock.SetFlag(os.O_RDWR))
 	defer lock.Close()
 	if locked, err := lock.TryLock(); err != nil || !locked {
-		return errors.Join(errors.New("cannot lock the snapshot"), err, making.Close())
+		return errors.Join(errors.New("cannot lock the snapshot"), err, part.Close())
 	}
-	out := bufio.NewWriterSize(making, 1<<20)
+	out := bufio.NewWriterSize(part, 1<<20)
 	if err = delta.Apply(ctx, out, h, old, in); err == nil {
 		err = out.Flush()
 	}
 	if err == nil {
-		err = making.Sync()
+		err = part.Sync()
 	}
-	if err = errors.Join(err, making.Close()); err != nil {
+	if err = errors.Join(err, part.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(making.Name(), path); err != nil {
+	if err := os.Rename(part.Name(), path); err != nil {
 		return err
 	}
 	return disk.SyncDir(filepath.Dir(path))

@@ -56,9 +56,9 @@ func (a *Agent) Diff(ctx context.Context, before, after string, o DiffOptions, p
 		return d, err
 	}
 	defer second.file.Close()
-	if b, a := first.file.Manifest().Engine, second.file.Manifest().Engine; b != a {
+	if x, y := first.file.Manifest().Engine, second.file.Manifest().Engine; x != y {
 		return d, snap.Usage(
-			fmt.Sprintf("%s is from %s and %s is from %s", before, b, cmp.Or(after, "the database"), a),
+			fmt.Sprintf("%s is from %s and %s is from %s", before, x, cmp.Or(after, "the database"), y),
 			"compare two snapshots of the same kind of database")
 	}
 	if first.dump.Info.Schema == nil || second.dump.Info.Schema == nil {
@@ -103,7 +103,7 @@ func findTable(given string, lists ...[]engine.Table) ([2]string, error) {
 		"give it with its schema, as in public."+given)
 }
 
-// diffSide is a snapshot file that is compared.
+// diffSide is one of the two snapshot files that are compared.
 type diffSide struct {
 	target string
 	file   *archive.Reader

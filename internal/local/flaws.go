@@ -68,7 +68,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 			f.add(one)
 		}
 	}
-	if why := a.kindsDiffer(t); why != "" {
+	if why := a.kindMismatch(t); why != "" {
 		f.add(Flaw{Key: at + ".destination", Err: snap.Usage(why, "give the target a destination of the same kind"),
 			Doubt: true, Tried: true})
 	}

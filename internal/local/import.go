@@ -64,9 +64,8 @@ func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	return a.importOf(found, filepath.Dir(path))
 }
 
-// importOf converts the settings that were found. beside is the folder of the file that they come
-// from.
-func (a *Agent) importOf(found foreign.Found, beside string) (Import, error) {
+// importOf converts the settings that were found. dir is the folder of the file that they come from.
+func (a *Agent) importOf(found foreign.Found, dir string) (Import, error) {
 	i := Import{Profiles: map[string]string{}, Left: found.Left, texts: map[string]string{}}
 	for _, p := range found.Profiles {
 		i.Profiles[p.Name] = p.URL
@@ -85,7 +84,7 @@ func (a *Agent) importOf(found foreign.Found, beside string) (Import, error) {
 		if f.SQLFile != "" {
 			t.Sanitize.SQL = f.SQLFile
 			if !filepath.IsAbs(f.SQLFile) {
-				absolute, err := filepath.Abs(filepath.Join(beside, f.SQLFile))
+				absolute, err := filepath.Abs(filepath.Join(dir, f.SQLFile))
 				if err != nil {
 					return i, fmt.Errorf("find %s: %w", f.SQLFile, err)
 				}
@@ -124,25 +123,25 @@ func (i *Import) check() error {
 // a storage profile or a file already exists, it returns a conflict and writes nothing.
 func (a *Agent) Import(i Import) error {
 	config := a.Config()
-	var there []string
+	var existing []string
 	for _, t := range i.Targets {
 		if _, ok := config.Targets[t.Name]; ok {
-			there = append(there, "the target "+t.Name)
+			existing = append(existing, "the target "+t.Name)
 		}
 	}
 	for name := range i.Profiles {
 		if _, ok := config.StorageProfiles[name]; ok {
-			there = append(there, "the storage profile "+name)
+			existing = append(existing, "the storage profile "+name)
 		}
 	}
 	for path := range i.texts {
 		if _, err := os.Lstat(path); err == nil {
-			there = append(there, "the file "+path)
+			existing = append(existing, "the file "+path)
 		}
 	}
-	if len(there) > 0 {
-		slices.Sort(there)
-		return &snap.Error{Code: snap.CodeConflict, Detail: there[0] + " already exists",
+	if len(existing) > 0 {
+		slices.Sort(existing)
+		return &snap.Error{Code: snap.CodeConflict, Detail: existing[0] + " already exists",
 			Hint: "remove it first, or import into another configuration: --config FILE"}
 	}
 	return a.writeImport(i)

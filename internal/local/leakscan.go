@@ -78,17 +78,17 @@ func (s *leakScan) scan(ctx context.Context, after engine.Dump) error {
 		return err
 	}
 	l := sanitize.NewLocator(s.originals)
-	plan, look := l.Plan(engine.Plan{}, c), []func(*sanitize.Literals){}
+	plan, searches := l.Plan(engine.Plan{}, c), []func(*sanitize.Literals){}
 	plan.Schema = func(kind, name string, text []byte) {
 		text = bytes.Clone(text)
-		look = append(look, func(l *sanitize.Literals) { l.Search(kind, name, text) })
+		searches = append(searches, func(l *sanitize.Literals) { l.Search(kind, name, text) })
 	}
 	if _, err := rewriter.Rewrite(ctx, after, plan, io.Discard, o); err != nil {
 		return err
 	}
 	literals := sanitize.NewLiterals(l.Changed())
-	for _, see := range look {
-		see(literals)
+	for _, search := range searches {
+		search(literals)
 	}
 	return errors.Join(l.Result(true, sanitize.FixBySQL), literals.ResultOfSQL())
 }

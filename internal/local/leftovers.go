@@ -85,8 +85,8 @@ func (a *Agent) cleanUpTarget(ctx context.Context, t Target) (wait func() []stri
 // keptDownload is how long an interrupted pull is kept, so that it can be resumed.
 const keptDownload = 7 * 24 * time.Hour
 
-// abandonedDownloads returns the names of the files of interrupted pulls in a folder of snapshots that
-// nobody resumed for a week, and removes them if remove is set.
+// abandonedDownloads returns the names of the files that interrupted pulls left in a folder of
+// snapshots, if nobody resumed the pull for a week. It removes the files if remove is set.
 func (a *Agent) abandonedDownloads(dir string, remove bool) []string {
 	return transfer.Abandoned(dir, a.now().Add(-keptDownload), remove)
 }

@@ -34,7 +34,7 @@ type LoadOptions struct {
 
 	after  string   // SQL to run in the scratch database
 	grants []string // statements that the load ends with
-	empty  bool     // replace the destination only if it still has nothing to lose: the user agreed to nothing else
+	empty  bool     // replace the destination only if it is still empty, because the user agreed to nothing else
 }
 
 // LoadResult is the result of [Agent.Load].

@@ -186,11 +186,11 @@ func (n night) prove(ctx context.Context, r *nightly.Run, _ func() error) error 
 		return err
 	}
 	defer done()
-	place, err := a.scratchPlace(n.target, s.Engine, dir)
+	on, err := a.scratchServer(n.target, s.Engine, dir)
 	if err != nil {
 		return err
 	}
-	scratch, err := place.engine.Restore(ctx, place.url, d, engine.Options{Jobs: jobsOf(n.target.Jobs), TempDir: dir})
+	scratch, err := on.engine.Restore(ctx, on.url, d, engine.Options{Jobs: jobsOf(n.target.Jobs), TempDir: dir})
 	if err != nil {
 		return diskError(err, "load the masked copy into a scratch database")
 	}
@@ -234,14 +234,14 @@ func sameValue(got, want string) bool {
 	if got == want {
 		return true
 	}
-	x, err := strconv.ParseFloat(got, 64)
-	y, other := strconv.ParseFloat(want, 64)
-	if err == nil && other == nil {
+	x, errX := strconv.ParseFloat(got, 64)
+	y, errY := strconv.ParseFloat(want, 64)
+	if errX == nil && errY == nil {
 		return x == y
 	}
-	yes, err := strconv.ParseBool(got)
-	wanted, other := strconv.ParseBool(want)
-	return err == nil && other == nil && yes == wanted
+	p, errP := strconv.ParseBool(got)
+	q, errQ := strconv.ParseBool(want)
+	return errP == nil && errQ == nil && p == q
 }
 
 // push sends the masked copy to the service, or to the only storage profile. Both recognize a copy
@@ -272,17 +272,17 @@ func (n night) failed(r *nightly.Run) {
 // cleanUp removes the unmasked snapshots, and the masked copies of runs that are older than
 // [keptNights].
 func (n night) cleanUp(_ context.Context, r *nightly.Run, _ func() error) error {
-	record, failed := n.agent.Runs().Read(n.target.Name)
+	record, err := n.agent.Runs().Read(n.target.Name)
 	for _, old := range record.Runs {
 		if old.Masked == r.Masked || n.agent.now().Sub(old.Began) < keptNights {
 			continue
 		}
-		failed = errors.Join(failed, n.remove(old.Masked))
+		err = errors.Join(err, n.remove(old.Masked))
 	}
 	for _, old := range record.Runs { // abandoned runs may have left theirs
-		failed = errors.Join(failed, n.remove(old.Original))
+		err = errors.Join(err, n.remove(old.Original))
 	}
-	return failed
+	return err
 }
 
 // remove deletes a snapshot that the job created, if it still exists.

@@ -17,7 +17,7 @@ func (a *Agent) Position(key string) string {
 	defer a.file.mu.Unlock()
 	path, _ := resolve(reflect.TypeFor[Config](), reflect.ValueOf(a.file.config), strings.Split(key, "."))
 	file, err := parser.ParseBytes(a.file.text, 0)
-	if err != nil || len(file.Docs) == 0 || len(path) == 0 || !a.file.fromY.Exists(strings.Join(path, keyDelim)) {
+	if err != nil || len(file.Docs) == 0 || len(path) == 0 || !a.file.inFile.Exists(strings.Join(path, keyDelim)) {
 		return ""
 	}
 	node := file.Docs[0].Body

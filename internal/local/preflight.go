@@ -53,10 +53,8 @@ func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) 
 		return database{}, err
 	}
 	if to.kind != s.Engine {
-		return database{},
-			snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, but the destination of %q is a %s database",
-				s.Name,
-				s.Engine, t.Name, to.kind), "give the target a destination of the same kind")
+		return database{}, snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, but the destination of %q is "+
+			"a %s database", s.Name, s.Engine, t.Name, to.kind), "give the target a destination of the same kind")
 	}
 	if why := a.production(t, to); why != "" && !force {
 		return database{}, snap.Forbidden(fmt.Sprintf("the destination %s %s; loading would replace it", to.shown, why),
@@ -171,10 +169,9 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d 
 	}
 	f := Preflight{
 		Snapshot: s, Destination: to.shown, Exists: info.Exists, Empty: info.Empty, Tables: len(info.Tables),
-		Size:        info.Size,
-		Connections: info.Connections, ServerVersion: info.ServerVersion, Warnings: info.Warnings,
+		Size: info.Size, Connections: info.Connections, ServerVersion: info.ServerVersion, Warnings: info.Warnings,
 	}
-	if m := r.Manifest(); leading(m.ServerVersion) > leading(info.ServerVersion) && to.kind != snap.SQLite {
+	if m := r.Manifest(); to.kind != snap.SQLite && majorOf(m.ServerVersion) > majorOf(info.ServerVersion) {
 		f.Warnings = append(f.Warnings,
 			fmt.Sprintf("the snapshot is from version %s and the destination's server is %s: the server may not "+
 				"support everything in the snapshot", m.ServerVersion, info.ServerVersion))
@@ -212,8 +209,8 @@ func (a *Agent) requireRoom(r *archive.Reader, to database) error {
 	}
 }
 
-// leading returns the number at the start of a version.
-func leading(version string) int {
+// majorOf returns the number at the start of a version.
+func majorOf(version string) int {
 	number, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(number)
 	return n

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -104,11 +105,7 @@ func wantedOf(ctx context.Context, store *profile.Profile, target string, o Pull
 // profile opens the named storage profile, or the only one if name is "", and returns its name.
 func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, string, error) {
 	profiles := a.Config().StorageProfiles
-	var names []string
-	for known := range profiles {
-		names = append(names, known)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(profiles))
 	switch {
 	case len(names) == 0:
 		return nil, "", snap.Usage("no storage profile is configured",

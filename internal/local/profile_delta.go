@@ -21,7 +21,7 @@ import (
 // storeDelta stores the delta from the newest earlier snapshot that this machine and the profile
 // both have. It returns nil if there is no delta of at most a fifth of the file.
 func (a *Agent) storeDelta(ctx context.Context, store *profile.Profile, s Snapshot, p Progress) (*sentDelta, error) {
-	if s.Size < deltaLeast {
+	if s.Size < minDeltaFile {
 		return nil, nil
 	}
 	stored, err := a.tryStoreDelta(ctx, store, s, p)
@@ -83,19 +83,19 @@ func (a *Agent) earlierIn(ctx context.Context, store *profile.Profile, s Snapsho
 	return Snapshot{}, errNoBase
 }
 
-// possibleBases is like allBases, but returns at most deltaBases snapshots.
+// possibleBases is like allBases, but returns at most maxDeltaBases snapshots.
 func (a *Agent) possibleBases(target string, typ snap.Type, encrypted bool) ([]Snapshot, error) {
 	all, err := a.allBases(target, typ, encrypted)
-	return all[:min(len(all), deltaBases)], err
+	return all[:min(len(all), maxDeltaBases)], err
 }
 
 // pullStoredDelta makes the file of a snapshot from a delta in the profile and a local snapshot.
 func (a *Agent) pullStoredDelta(ctx context.Context, store *profile.Profile, wanted api.Snapshot, path string,
 	o transfer.Options) (got pulledDelta, err error) {
-	if wanted.Size < deltaLeast {
+	if wanted.Size < minDeltaFile {
 		return got, nil
 	}
-	if got.moved, err = a.tryPullStoredDelta(ctx, store, wanted, path, o); err != nil {
+	if got.fetched, err = a.tryPullStoredDelta(ctx, store, wanted, path, o); err != nil {
 		return pulledDelta{}, a.giveUp(ctx, err)
 	}
 	return got, nil

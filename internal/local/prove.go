@@ -17,7 +17,7 @@ import (
 // then checked.
 type proof struct {
 	on    database // where to load the copy; without an engine, there is no such place
-	must  bool     // an unreachable server is an error
+	must  bool     // the configuration requires a proof, so an unreachable server is an error
 	trust engine.Trust
 	masks engine.Plan // how the copy was masked
 	dir   string      // for the copy
@@ -28,15 +28,15 @@ type proof struct {
 	passed bool // the copy was loaded
 }
 
-// proofOf returns the proof for a target's masked copies, or nil for SQLite and if the configuration
-// says prove: false. Without a server to load copies on, it fails with prove: true, and otherwise the
-// proof only has a note about that.
+// proofOf returns the proof for a target's masked copies. It returns nil for SQLite, and if the
+// configuration says prove: false. Without a server to load copies on, proofOf fails if the
+// configuration says prove: true. Otherwise the proof only has a note that there was none.
 func (a *Agent) proofOf(t Target, kind snap.Engine, dir string) (*proof, error) {
 	must := t.Sanitize.Prove != nil && *t.Sanitize.Prove
 	if kind == snap.SQLite || t.Sanitize.Prove != nil && !must {
 		return nil, nil
 	}
-	on, err := a.scratchPlace(t, kind, dir)
+	on, err := a.scratchServer(t, kind, dir)
 	switch {
 	case err == nil:
 		return &proof{on: on, must: must, dir: dir}, nil
@@ -47,49 +47,47 @@ func (a *Agent) proofOf(t Target, kind snap.Engine, dir string) (*proof, error) 
 }
 
 // verify implements verifyFunc.
-func (o *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Info,
+func (pr *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Info,
 	error) {
-	if o.on.engine == nil {
+	if pr.on.engine == nil {
 		return dump(w)
 	}
-	if _, err := o.on.engine.Check(ctx, o.on.url); err != nil {
-		if o.must || ctx.Err() != nil {
+	if _, err := pr.on.engine.Check(ctx, pr.on.url); err != nil {
+		if pr.must || ctx.Err() != nil {
 			return engine.Info{}, err
 		}
-		o.note = fmt.Sprintf("the test load of the masked copy was skipped: cannot reach %s: %v", o.on.shown, err)
+		pr.note = fmt.Sprintf("the test load of the masked copy was skipped: cannot reach %s: %v", pr.on.shown, err)
 		return dump(w)
 	}
-	after, err := teeToFile(filepath.Join(o.dir, "proof"), w, dump)
-	defer os.Remove(filepath.Join(o.dir, "proof"))
+	after, err := teeToFile(filepath.Join(pr.dir, "proof"), w, dump)
+	defer os.Remove(filepath.Join(pr.dir, "proof"))
 	if err != nil {
 		return after.Info, err
 	}
-	after.Trust = o.trust
-	bytes, begin := o.p.phases("prove")
+	after.Trust = pr.trust
+	bytes, begin := pr.p.phases("prove")
 	begin("prove")
-	scratch, err := o.on.engine.Restore(ctx, o.on.url, after, engine.Options{Jobs: o.jobs, TempDir: o.dir,
-		Progress: bytes, Enforce: o.masks.Changes})
+	scratch, err := pr.on.engine.Restore(ctx, pr.on.url, after, engine.Options{Jobs: pr.jobs, TempDir: pr.dir,
+		Progress: bytes, Enforce: pr.masks.Changes})
 	if err == nil {
 		err = scratch.Drop(context.WithoutCancel(ctx))
 	}
-	o.passed = err == nil
-	return after.Info, o.failed(ctx, err)
+	pr.passed = err == nil
+	return after.Info, pr.failed(ctx, err)
 }
 
 // failed returns the error for a copy that did not load.
-func (o *proof) failed(ctx context.Context, err error) error {
+func (pr *proof) failed(ctx context.Context, err error) error {
 	var e *snap.Error
 	if err == nil || ctx.Err() != nil || !errors.As(err, &e) {
 		return err
 	}
-	said := *e
-	said.Detail = fmt.Sprintf("the masked copy does not load on %s: %s", o.on.shown, e.Detail)
-	said.Hint = "correct the rules and run sanitize again; nothing was written"
+	failure := snap.Error{Code: e.Code, Detail: fmt.Sprintf("the masked copy does not load on %s: %s", pr.on.shown,
+		e.Detail), Hint: "correct the rules and run sanitize again; nothing was written", Cause: err}
 	if e.Code != snap.CodeInvalid && e.Code != snap.CodeDatabase && e.Hint != "" {
-		said.Hint = e.Hint
+		failure.Hint = e.Hint
 	}
-	said.Cause = err
-	return &said
+	return &failure
 }
 
 // teeToFile writes the output of a function to w and to a new file, and returns the file as a dump.

@@ -104,9 +104,8 @@ func (a *Agent) dumpOf(s Snapshot, r *archive.Reader) (engine.Dump, error) {
 func undescribedError(s Snapshot) error {
 	return &snap.Error{
 		Code: snap.CodePolicy,
-		Detail: fmt.Sprintf("the snapshot %s is %s and has no description of its tables, so it cannot be loaded as "+
-			"data",
-			s.Name, s.From),
+		Detail: fmt.Sprintf("the snapshot %s comes from %s and has no description of its tables, so it cannot be "+
+			"loaded as data", s.Name, author(s.From)),
 		Hint: "ask its owner to update snapcli, build the snapshot again and share the new one",
 	}
 }

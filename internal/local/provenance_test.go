@@ -271,7 +271,7 @@ func TestScratchIsNeverASource(t *testing.T) {
 			Scratch: "postgres://me@localhost/x"}, ""},
 	} {
 		c.t.Name = "shop"
-		_, err := a.scratchPlace(c.t, snap.Postgres, t.TempDir())
+		_, err := a.scratchServer(c.t, snap.Postgres, t.TempDir())
 		if err == nil && c.code == "" {
 			continue
 		}
@@ -279,7 +279,7 @@ func TestScratchIsNeverASource(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.code)
 		}
 	}
-	if _, err := a.scratchPlace(Target{Name: "notes", Source: "sqlite:///tmp/notes.db"}, snap.SQLite,
+	if _, err := a.scratchServer(Target{Name: "notes", Source: "sqlite:///tmp/notes.db"}, snap.SQLite,
 		t.TempDir()); err != nil {
 		t.Errorf("SQLite has its scratch file in the data folder: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // PullOptions select what to pull. SnapshotID is an ID or a prefix of one. Without it, Pull takes
-// the newest snapshot of the target that the user has access to, of the given type if one is set.
+// the newest snapshot of the target and type that the user has access to. Type "" is any type.
 type PullOptions struct {
 	SnapshotID string
 	Type       snap.Type
@@ -93,7 +93,7 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 	}
 	if wanted.delta != nil {
 		got, failed := wanted.delta(s.Path)
-		moved, err, s.Certificate = got.moved, failed, got.certificate
+		moved, err, s.Certificate = got.fetched, failed, got.certificate
 	}
 	if err == nil && moved == 0 {
 		var got api.PullResponse

@@ -12,9 +12,9 @@ import (
 	"snap/internal/transfer"
 )
 
-// PushOptions select what to push. Without a name, the newest snapshot of the target that was built
-// or sanitized here is pushed, of the given type if one is set. A pulled snapshot is pushed only by
-// its name.
+// PushOptions select what to push. Without a name, Push takes the newest snapshot of the target and
+// type that was built or sanitized here. Type "" is any type. A pulled snapshot is pushed only by its
+// name.
 type PushOptions struct {
 	Snapshot string
 	Type     snap.Type
@@ -34,7 +34,7 @@ type PushResult struct {
 	Exists bool  // the cloud already had the snapshot; nothing was sent
 
 	Base      string // name of the snapshot that the pushed delta starts from; empty if the whole file was pushed
-	Unchanged bool   // the data is that of Base
+	Unchanged bool   // the data equals that of Base
 	Elapsed   time.Duration
 }
 
@@ -76,10 +76,10 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 // options returns the options for a transfer with the service. With an https service, nothing is
 // sent unencrypted unless the configuration allows it. Only a service on this machine may use an
 // object store on this machine.
-func (a *Agent) options(c *api.Client, jobs int, tell transfer.Progress) transfer.Options {
+func (a *Agent) options(c *api.Client, jobs int, progress transfer.Progress) transfer.Options {
 	roots, _ := a.Roots() // creating the client has already reported the error
 	plain := a.Config().Cloud.PlainStorage || strings.HasPrefix(c.BaseURL(), "http:")
-	return transfer.Options{Jobs: jobs, Progress: tell, Plain: plain, Remote: !c.OnLoopback(), Roots: roots}
+	return transfer.Options{Jobs: jobs, Progress: progress, Plain: plain, Remote: !c.OnLoopback(), Roots: roots}
 }
 
 // pushOf returns the push request for a snapshot.

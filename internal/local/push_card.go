@@ -49,8 +49,8 @@ func (a *Agent) card(s Snapshot, o PushOptions) (*api.Card, error) {
 	return &published, nil
 }
 
-// publishing is how long publishing a card may take after the command was interrupted.
-const publishing = 10 * time.Second
+// publishTimeout is how long publishing a card may take after the command was interrupted.
+const publishTimeout = 10 * time.Second
 
 // publish publishes the card of a pushed snapshot, and records the snapshot's ID. For the card, it
 // counts the rows that differ from an earlier snapshot. If counting is interrupted, publish omits
@@ -67,7 +67,7 @@ func (a *Agent) publish(ctx context.Context, c *api.Client, s Snapshot, done tra
 		}
 		if interrupted = ctx.Err(); interrupted != nil {
 			var end context.CancelFunc
-			ctx, end = context.WithTimeout(context.WithoutCancel(ctx), publishing)
+			ctx, end = context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 			defer end()
 		}
 	}
@@ -94,8 +94,8 @@ func pushCard(ctx context.Context, c *api.Client, id string, exists bool, descri
 	case described == nil:
 		return nil
 	case exists && choice == "":
-		var there api.SnapshotCard
-		if there, err = c.Card(ctx, id, "", 1); err == nil && there.Card == nil {
+		var stored api.SnapshotCard
+		if stored, err = c.Card(ctx, id, "", 1); err == nil && stored.Card == nil {
 			err = putCard(ctx, c, id, *described)
 		}
 	default:

@@ -36,7 +36,7 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the file %s exists already", path),
+		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the file %s already exists", path),
 			Hint: fmt.Sprintf("use it: `snapcli sanitize %s --rules %s`; or draft another file: --init --rules FILE",
 				snap.ShellWord(t.Name), snap.ShellWord(path))}
 	}
@@ -149,13 +149,13 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	if sql.Text == "" {
 		return a.writeProven(ctx, w, m, d, rewrite, p)
 	}
-	between, err := writeBetween(d, m.options, rewrite)
+	intermediate, err := writeIntermediate(d, m.options, rewrite)
 	if err != nil {
 		return Snapshot{}, diskError(err, "write the masked copy")
 	}
-	defer between.Close()
+	defer intermediate.Close()
 	d.Sanitized.SQL = sql.SHA256
-	dump := dumpIn(between)
+	dump := dumpIn(intermediate)
 	dump.Trust = m.dump.Trust
 	return a.bySQL(ctx, w.target, dump, sql, d, p)
 }
@@ -173,11 +173,11 @@ func (m *masking) rewrite(ctx context.Context, to io.Writer, p sanitize.Prepared
 		info.Schema = m.dump.Info.Schema // rules change only rows, so the schema remains
 	}
 	if scanner.Leaked() {
-		chances, err := m.locate(ctx, p, c)
+		coincidences, err := m.locate(ctx, p, c)
 		if err != nil {
 			return info, err
 		}
-		scanner.Ignore(chances)
+		scanner.Ignore(coincidences)
 	}
 	if err := literals.Result(mode); err != nil {
 		return info, err
@@ -192,18 +192,18 @@ func (m *masking) rewrite(ctx context.Context, to io.Writer, p sanitize.Prepared
 // that the copy loads there before it keeps the copy.
 func (a *Agent) writeProven(ctx context.Context, w maskedCopy, m *masking, d draft,
 	rewrite func(io.Writer) (engine.Info, error), p Progress) (Snapshot, error) {
-	o, err := a.proofOf(w.target, d.Engine, m.options.TempDir)
+	pr, err := a.proofOf(w.target, d.Engine, m.options.TempDir)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if o == nil {
+	if pr == nil {
 		return a.writeSnapshot(ctx, d, rewrite)
 	}
-	o.trust, o.masks, o.jobs, o.p = m.dump.Trust, d.masks.Plan, d.jobs, p
-	d.proof = o
-	s, err := a.writeSnapshot(ctx, d, func(to io.Writer) (engine.Info, error) { return o.verify(ctx, to, rewrite) })
-	if err == nil && o.note != "" {
-		s.Warnings = append(s.Warnings, o.note)
+	pr.trust, pr.masks, pr.jobs, pr.p = m.dump.Trust, d.masks.Plan, d.jobs, p
+	d.proof = pr
+	s, err := a.writeSnapshot(ctx, d, func(to io.Writer) (engine.Info, error) { return pr.verify(ctx, to, rewrite) })
+	if err == nil && pr.note != "" {
+		s.Warnings = append(s.Warnings, pr.note)
 	}
 	return s, err
 }
@@ -218,14 +218,15 @@ func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Cont
 	return p.Forms(l.Coincidences()...), l.Result(false, sanitize.FixByRule)
 }
 
-// writeBetween writes the output of the rules to a temporary file that cannot be mistaken for a
+// writeIntermediate writes the output of the rules to a temporary file that cannot be mistaken for a
 // finished snapshot.
-func writeBetween(d draft, o engine.Options, rewrite func(io.Writer) (engine.Info, error)) (*archive.Reader, error) {
-	file, err := os.OpenFile(filepath.Join(o.TempDir, "between"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+func writeIntermediate(d draft, o engine.Options, rewrite func(io.Writer) (engine.Info, error)) (*archive.Reader,
+	error) {
+	file, err := os.OpenFile(filepath.Join(o.TempDir, "intermediate"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	d.Name, d.Created, d.to = "between", time.Unix(0, 0), nil
+	d.Name, d.Created, d.to = "intermediate", time.Unix(0, 0), nil
 	_, _, err = writeArchive(file, d, rewrite)
 	if closed := file.Close(); err == nil {
 		err = closed
@@ -242,7 +243,8 @@ func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
 		return a.ownMaskKey()
 	}
 	key, err := expand(rules.Key, a.env)
-	if e := (*snap.Error)(nil); errors.As(err, &e) {
+	var e *snap.Error
+	if errors.As(err, &e) {
 		return nil, snap.Usage(rules.Where("key")+": "+strings.Replace(e.Detail, "the configuration", "the key", 1),
 			"set it to at least 16 characters, or omit key to use the one of this machine")
 	}
@@ -279,7 +281,7 @@ func (a *Agent) ownMaskKey() ([]byte, error) {
 	key := bytes.TrimSpace(text)
 	if len(key) < 32 {
 		return nil, snap.Usage(fmt.Sprintf("the mask key in %s is damaged: it has fewer than 32 characters", path),
-			"restore the file from a backup; if you delete it, snapcli makes a new key and masks values "+
+			"restore the file from a backup; if you delete it, snapcli creates a new key and masks values "+
 				"differently from before")
 	}
 	return key, nil

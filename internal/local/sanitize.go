@@ -122,14 +122,14 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 		return Snapshot{}, err
 	}
 	defer done()
-	place, err := a.scratchPlace(t, d.Engine, dir)
+	on, err := a.scratchServer(t, d.Engine, dir)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	bytes, begin := p.phases("restore")
 	var notices []string
 	defer func() { s.Warnings = append(notices, s.Warnings...) }()
-	scratch, err := place.engine.Restore(ctx, place.url, dump,
+	scratch, err := on.engine.Restore(ctx, on.url, dump,
 		engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin,
 			Notice: func(sentence string) { notices = append(notices, sentence) }})
 	if err != nil {
@@ -140,9 +140,9 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 	if err := sql.Apply(ctx, scratch); err != nil {
 		return Snapshot{}, err
 	}
-	place.url, d.lacks = scratch.URL(), dump.Info.Schema
+	on.url, d.sourceSchema = scratch.URL(), dump.Info.Schema
 	d.dumper, _ = scratch.(engine.Dumper)
-	scan := leakScan{engine: place.engine, before: dump, sql: sql.Text, dir: dir}
+	scan := leakScan{engine: on.engine, before: dump, sql: sql.Text, dir: dir}
 	if err := scan.begin(ctx); err != nil {
 		return Snapshot{}, err
 	}
@@ -153,7 +153,7 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 		d.Sanitized.LeakScan.Values += len(scan.originals)
 	}
 	d.verify = scan.verify
-	return a.newSnapshot(ctx, place, d, p)
+	return a.newSnapshot(ctx, on, d, p)
 }
 
 // howToMask reads the rules and SQL that the options name, otherwise those of the target's
@@ -208,32 +208,31 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 	return s, nil
 }
 
-// scratchPlace returns where to make the scratch copy: on the target's scratch server, otherwise on
-// the destination's server. It is never on the source or in production. For SQLite, it is a file in
+// scratchServer returns the server for scratch copies: the target's scratch server, otherwise the
+// destination's server. It is never the source or a production database. For SQLite, it is a file in
 // dir.
-func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, error) {
+func (a *Agent) scratchServer(t Target, kind snap.Engine, dir string) (database, error) {
 	if kind == snap.SQLite {
 		return a.databaseAt(direct(sqlite.URLOf(filepath.Join(dir, "scratch.db"))))
 	}
 	hint := fmt.Sprintf("name a %s server for scratch copies with `snapcli targets add %s --scratch URL`", kind,
 		snap.ShellWord(t.Name))
 	if t.scratch().raw == "" {
-		return database{},
-			snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never runs "+
-				"on the source", t.Name), hint)
+		return database{}, snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and "+
+			"SQL never runs on the source", t.Name), hint)
 	}
-	place, err := a.databaseAt(t.scratch())
+	on, err := a.databaseAt(t.scratch())
 	if err != nil {
 		return database{}, err
 	}
 	t.Production = t.Production && t.Scratch == "" // production applies to the destination only
-	if why := a.production(t, place); why != "" {
-		return database{}, snap.Forbidden(fmt.Sprintf("%s %s, so no scratch copies are made there", place.shown,
+	if why := a.production(t, on); why != "" {
+		return database{}, snap.Forbidden(fmt.Sprintf("%s %s, so no scratch copies are made there", on.shown,
 			why), hint)
 	}
-	if place.kind != kind {
+	if on.kind != kind {
 		return database{}, snap.Usage(fmt.Sprintf("the target %q has no %s server to make the scratch copy on", t.Name,
 			kind), hint)
 	}
-	return place, nil
+	return on, nil
 }

@@ -35,7 +35,7 @@ func settingKeys(t reflect.Type, at []string) (all []string) {
 }
 
 // settingPaths returns the paths of all settings in a part of [Config], in the order of its fields.
-// The part itself is at a path, and names returns the names in the map at a path.
+// at is the path of the part. names returns the names in the map at a path.
 func settingPaths(t reflect.Type, at []string, names func(at []string) []string) (all [][]string) {
 	add := func(name string, t reflect.Type) {
 		all = append(all, settingPaths(t, append(slices.Clone(at), name), names)...)
@@ -140,7 +140,7 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 	if err := a.checkSetting(key, edited); err != nil {
 		return "", err
 	}
-	if f.fromE.Exists(strings.Join(path, keyDelim)) {
+	if f.inEnv.Exists(strings.Join(path, keyDelim)) {
 		overridden = envName(strings.Join(path, keyDelim))
 	}
 	return overridden, f.write(edited)
@@ -152,11 +152,11 @@ func (a *Agent) checkSetting(key string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	fromY := koanf.New(keyDelim)
-	if err := fromY.Load(confmap.Provider(tree, ""), nil); err != nil {
+	inFile := koanf.New(keyDelim)
+	if err := inFile.Load(confmap.Provider(tree, ""), nil); err != nil {
 		return err
 	}
-	config, err := merge(fromY)
+	config, err := merge(inFile)
 	if err != nil {
 		return err
 	}
@@ -202,8 +202,8 @@ func settingPath(config reflect.Value, key string) ([]string, reflect.Type, erro
 	return path, kind, nil
 }
 
-// resolve follows the parts of a key through a type of [Config]. v is the configuration's value of
-// that type, if there is one.
+// resolve follows the parts of a key through a type of [Config], and returns the path and the type of
+// the setting, or nil if there is none. v is the configuration's value of that type, if there is one.
 func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect.Type) {
 	if len(parts) == 0 {
 		return []string{}, t
@@ -218,7 +218,7 @@ func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect
 		if v.IsValid() {
 			inner = v.FieldByIndex(field.Index)
 		}
-		return resolveUnder(parts[0], field.Type, inner, parts[1:])
+		return resolveNamed(parts[0], field.Type, inner, parts[1:])
 	case reflect.Map:
 		var path []string
 		var kind reflect.Type
@@ -228,7 +228,7 @@ func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect
 			if v.IsValid() {
 				inner = v.MapIndex(reflect.ValueOf(name))
 			}
-			p, k := resolveUnder(name, t.Elem(), inner, parts[n:])
+			p, k := resolveNamed(name, t.Elem(), inner, parts[n:])
 			if n == len(parts) && t.Elem().Kind() == reflect.Struct && !inner.IsValid() {
 				continue // there is no group with that name
 			}
@@ -241,7 +241,7 @@ func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect
 	return nil, nil
 }
 
-func resolveUnder(name string, t reflect.Type, v reflect.Value, parts []string) ([]string, reflect.Type) {
+func resolveNamed(name string, t reflect.Type, v reflect.Value, parts []string) ([]string, reflect.Type) {
 	rest, kind := resolve(t, v, parts)
 	if rest == nil {
 		return nil, nil

@@ -53,32 +53,32 @@ type settingEdit struct {
 }
 
 func (e *settingEdit) set(node ast.Node, path []string) error {
-	var around *ast.MappingValueNode // the entry whose value is node; nil at the top level
+	var parent *ast.MappingValueNode // the entry whose value is node; nil at the top level
 	until := len(e.lines)
 	for depth, name := range path {
 		inner := pairs(node)
 		i := slices.IndexFunc(inner, func(p *ast.MappingValueNode) bool { return keyOf(p) == name })
 		if i < 0 {
-			return e.add(around, node, until, path[depth:])
+			return e.add(parent, node, until, path[depth:])
 		}
-		if i+1 < len(inner) && !flow(node) {
+		if i+1 < len(inner) && !isFlow(node) {
 			until = lineOf(inner[i+1])
 		}
-		around, node = inner[i], inner[i].Value
+		parent, node = inner[i], inner[i].Value
 	}
-	return e.replace(around, until)
+	return e.replace(parent, until)
 }
 
-func flow(n ast.Node) bool {
+func isFlow(n ast.Node) bool {
 	m, ok := n.(*ast.MappingNode)
 	return ok && m.IsFlowStyle
 }
 
-// add writes a new entry into the mapping node, which is the value of the entry around.
-func (e *settingEdit) add(around *ast.MappingValueNode, node ast.Node, until int, path []string) error {
+// add writes a new entry into the mapping node, which is the value of the entry parent.
+func (e *settingEdit) add(parent *ast.MappingValueNode, node ast.Node, until int, path []string) error {
 	m, isMapping := node.(*ast.MappingNode)
 	switch {
-	case around == nil:
+	case parent == nil:
 		return e.insert(len(e.lines), "", path)
 	case isMapping && m.IsFlowStyle && len(m.Values) > 0:
 		text, err := inFlow(path, e.value)
@@ -90,10 +90,10 @@ func (e *settingEdit) add(around *ast.MappingValueNode, node ast.Node, until int
 		if err := e.clear(node); err != nil {
 			return err
 		}
-		return e.insert(lineOf(around)+1, strings.Repeat(" ", around.Key.GetToken().Position.Column+1), path)
+		return e.insert(lineOf(parent)+1, strings.Repeat(" ", parent.Key.GetToken().Position.Column+1), path)
 	}
 	indent := strings.Repeat(" ", pairs(node)[0].Key.GetToken().Position.Column-1)
-	return e.insert(trimBlank(e.lines, lineOf(around)+1, until), indent, path)
+	return e.insert(trimBlank(e.lines, lineOf(parent)+1, until), indent, path)
 }
 
 // clear removes an empty value, such as {}, from its line.

@@ -24,7 +24,7 @@ const signingKeyEnv = "SNAPCLI_SIGNING_KEY"
 type SigningKey struct {
 	Public  string    `json:"public"`
 	Name    string    `json:"name"`
-	Own     bool      `json:"own,omitempty"` // its private key was made here
+	Own     bool      `json:"own,omitempty"` // its private key was created here
 	Since   time.Time `json:"since"`
 	Revoked time.Time `json:"revoked,omitzero"`
 }
@@ -58,7 +58,7 @@ func (a *Agent) SigningKeys() ([]SigningKey, error) {
 func (a *Agent) NewSigningKey(name string) (k SigningKey, err error) {
 	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
 		if _, err := os.Lstat(a.signingKeyPath()); err == nil {
-			return nil, &snap.Error{Code: snap.CodeConflict, Detail: "this machine has a signing key already",
+			return nil, &snap.Error{Code: snap.CodeConflict, Detail: "this machine already has a signing key",
 				Hint: "show it with `snapcli keys list`, or revoke it with `snapcli keys revoke`"}
 		}
 		key := certificate.New()
@@ -77,7 +77,7 @@ func (a *Agent) TrustSigningKey(public, name string) (k SigningKey, err error) {
 	k = SigningKey{Public: key.String(), Name: name, Since: a.now().UTC()}
 	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
 		if slices.ContainsFunc(all, func(old SigningKey) bool { return old.Public == k.Public }) {
-			return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the key %s is known already", k.ID()),
+			return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the key %s is already known", k.ID()),
 				Hint: "list the keys with `snapcli keys list`; a revoked key stays revoked"}
 		}
 		return append(all, k), nil
@@ -131,7 +131,7 @@ func findSigningKey(all []SigningKey, id string) (int, error) {
 		return at, nil
 	case id == "":
 		return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "this machine has no signing key",
-			Hint: "make one with `snapcli keys new`"}
+			Hint: "create one with `snapcli keys new`"}
 	}
 	return 0, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no key %q", id),
 		Hint: "list the keys with `snapcli keys list`"}

@@ -182,24 +182,24 @@ func (a *Agent) Snapshot(name string) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	var begins []Snapshot
+	var matches []Snapshot
 	for _, s := range all {
 		if s.Name == name {
 			return s, nil
 		}
 		if name != "" && strings.HasPrefix(s.Name, name) {
-			begins = append(begins, s)
+			matches = append(matches, s)
 		}
 	}
-	switch len(begins) {
+	switch len(matches) {
 	case 0:
 		return Snapshot{}, &snap.Error{Code: snap.CodeNotFound,
 			Detail: fmt.Sprintf("there is no snapshot %q on this machine", name),
 			Hint:   "list them with `snapcli snapshots`"}
 	case 1:
-		return begins[0], nil
+		return matches[0], nil
 	}
-	return Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(begins), name),
+	return Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(matches), name),
 		"type more of the name: `snapcli snapshots` lists them")
 }
 

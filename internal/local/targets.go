@@ -120,9 +120,9 @@ func absoluteURL(raw string) (string, error) {
 	if path == "" || filepath.IsAbs(path) {
 		return raw, nil
 	}
-	path, query, more := strings.Cut(path, "?")
+	path, query, hasQuery := strings.Cut(path, "?")
 	path, err = filepath.Abs(path)
-	if more {
+	if hasQuery {
 		path += "?" + query
 	}
 	return scheme + "://" + path, err

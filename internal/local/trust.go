@@ -163,5 +163,5 @@ func author(p Provenance) string {
 	case p.Profile != "":
 		return "users of the storage profile " + p.Profile
 	}
-	return "somebody unknown"
+	return "an unknown author"
 }

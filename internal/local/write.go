@@ -44,11 +44,12 @@ type draft struct {
 	choice Choice             // limits on the dump's objects
 	grants bool               // include the rights of other users
 	masks  *sanitize.Prepared // how rules mask each column; nil without rules
-	lacks  *schema.Schema     // the original's description, which lists the parts that it lacks; may be nil
-	dumper engine.Dumper      // writes the dump; nil for an ordinary dump of the database
-	verify verifyFunc         // checks the dump before it is kept; may be nil
-	proof  *proof             // loads the dump before it is kept; may be nil
-	named  func(string) error // called with its name before a file of that name exists; may be nil
+
+	sourceSchema *schema.Schema     // the original's description, which lists the parts that it lacks; may be nil
+	dumper       engine.Dumper      // writes the dump; nil for an ordinary dump of the database
+	verify       verifyFunc         // checks the dump before it is kept; may be nil
+	proof        *proof             // loads the dump before it is kept; may be nil
+	named        func(string) error // called with its name before a file of that name exists; may be nil
 }
 
 // verifyFunc writes the dump that a function produces, and returns an error if it must not be kept.
@@ -166,7 +167,7 @@ func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, err
 	}
 	copySourceRows(m.Tables, d.Tables)
 	recordMasks(m.Tables, d.masks)
-	copyOmissions(m.Schema, d.lacks)
+	copyOmissions(m.Schema, d.sourceSchema)
 	sum, err = w.Close(m)
 	return m, sum, err
 }
