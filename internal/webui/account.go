@@ -62,7 +62,7 @@ func (p accountPage) Stored() string { return usageText(p.Me.Usage) }
 // OrgStored describes the organization's usage, for its owners and admins.
 func (p accountPage) OrgStored() string { return usageText(p.Me.OrgUsage) }
 
-// SignedIn reports whether a login session is in use, which can be ended here.
+// SignedIn reports whether the caller uses a login session, which the page can end.
 func (p accountPage) SignedIn() bool { return p.Me.Credential.Kind == snap.LoginToken }
 
 func (s *Server) account(w http.ResponseWriter, r *http.Request) error {

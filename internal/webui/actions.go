@@ -46,8 +46,8 @@ func (s *Server) build(w http.ResponseWriter, r *http.Request) error {
 	}
 	return s.begin(w, r, "build", t.Name, jobBuild(t.Name),
 		func(ctx context.Context, p local.Progress) (outcome, error) {
-			made, err := s.o.Agent.Build(ctx, t.Name, local.BuildOptions{}, p)
-			return outcome{text: endBuild(made.Name, made.Size), snapshot: made.Name}, err
+			built, err := s.o.Agent.Build(ctx, t.Name, local.BuildOptions{}, p)
+			return outcome{text: endBuild(built.Name, built.Size), snapshot: built.Name}, err
 		})
 }
 
@@ -58,8 +58,8 @@ func (s *Server) sanitize(w http.ResponseWriter, r *http.Request) error {
 	}
 	return s.begin(w, r, "sanitize", l.Target, jobSanitize(l.Name),
 		func(ctx context.Context, p local.Progress) (outcome, error) {
-			made, err := s.o.Agent.Sanitize(ctx, l.Target, local.SanitizeOptions{Snapshot: l.Name}, p)
-			return outcome{text: endSanitize(made.Name, made.Size), snapshot: made.Name}, err
+			masked, err := s.o.Agent.Sanitize(ctx, l.Target, local.SanitizeOptions{Snapshot: l.Name}, p)
+			return outcome{text: endSanitize(masked.Name, masked.Size), snapshot: masked.Name}, err
 		})
 }
 

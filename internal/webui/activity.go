@@ -11,8 +11,7 @@ import (
 	"snap/internal/look"
 )
 
-// activityPage is the data of activity.html: the audit log, for owners and
-// admins.
+// activityPage is the data of activity.html: the audit log, for owners and admins.
 type activityPage struct {
 	look.Page
 	Snapshot, Actor string
@@ -39,8 +38,7 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 	v, revision := r.URL.Query(), s.revisions.next()
 	page := activityPage{
 		Snapshot: strings.TrimSpace(v.Get("snapshot")), Actor: strings.TrimSpace(v.Get("actor")),
-		Action:  snap.AuditAction(v.Get("action")),
-		Actions: snap.AuditActions(), Jobs: s.dock(),
+		Action: snap.AuditAction(v.Get("action")), Actions: snap.AuditActions(), Jobs: s.dock(),
 	}
 	if v.Get("cursor") != "" {
 		page.First = activityURL(v, "")

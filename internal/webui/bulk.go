@@ -47,8 +47,8 @@ func (s *Server) shareOne(ctx context.Context, p *pick, confirmed bool) (bool, e
 	if end, err := time.Parse(time.RFC3339Nano, p.Until); err == nil {
 		with.ExpiresAt = &end
 	}
-	made, err := s.cloud.client().ShareWith(ctx, p.ID, with, confirmed)
-	return len(made.Changes) > 0 && made.Changes[0].Changed, err
+	result, err := s.cloud.client().ShareWith(ctx, p.ID, with, confirmed)
+	return len(result.Changes) > 0 && result.Changes[0].Changed, err
 }
 
 // unshareOne notes the expiry of the share that it ends, so that Undo can restore the share
@@ -123,17 +123,17 @@ func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string,
 		return nil
 	}
 	people := s.peopleReached(r.Context(), do, result.changed)
-	made := look.Change{Text: bulkText(do, n, people), Action: "/bulk", Refresh: true}
+	change := look.Change{Text: bulkText(do, n, people), Action: "/bulk", Refresh: true}
 	if len(result.refused) > 0 {
-		made.Warning = bulkRefused(do, 0, result.refused).Error()
+		change.Warning = bulkRefused(do, 0, result.refused).Error()
 	}
 	if undo := bulks()[do].undo; undo != "" && n > 0 {
-		made.Fields = look.Fields("do", undo, "confirmed", "true", "back", back(r))
+		change.Fields = look.Fields("do", undo, "confirmed", "true", "back", back(r))
 		for _, p := range result.changed {
-			made.Fields = append(made.Fields, look.Fields("pick", p.encode())...)
+			change.Fields = append(change.Fields, look.Fields("pick", p.encode())...)
 		}
 	}
-	return s.views.Part(w, http.StatusOK, "snapshots.html", "change", made)
+	return s.views.Part(w, http.StatusOK, "snapshots.html", "change", change)
 }
 
 // peopleReached returns how many people can see snapshots that were shared with everyone, or 0 if

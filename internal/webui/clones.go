@@ -103,7 +103,7 @@ func (s *Server) makeClone(w http.ResponseWriter, r *http.Request) error {
 		}, cloneFields()...)
 }
 
-// warmClones makes copies that wait for runs, as a job.
+// warmClones prepares copies for later runs, as a job.
 func (s *Server) warmClones(w http.ResponseWriter, r *http.Request) error {
 	t, o, err := s.cloneForm(r)
 	if err != nil {
@@ -111,8 +111,8 @@ func (s *Server) warmClones(w http.ResponseWriter, r *http.Request) error {
 	}
 	return s.begin(w, r, "clone", t.Name, jobWarm(t.Name),
 		func(ctx context.Context, p local.Progress) (outcome, error) {
-			made, err := s.o.Agent.WarmClones(ctx, t.Name, o.Count, o, p)
-			return outcome{text: endWarm(made)}, err
+			n, err := s.o.Agent.WarmClones(ctx, t.Name, o.Count, o, p)
+			return outcome{text: endWarm(n)}, err
 		}, cloneFields()...)
 }
 

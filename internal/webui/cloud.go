@@ -113,12 +113,14 @@ func (c *cloud) forget() {
 	c.me, c.groups, c.people = remembered[api.Me]{}, remembered[[]api.Group]{}, remembered[[]api.Member]{}
 }
 
-func remember[T any](c *cloud, place *remembered[T], life time.Duration, get func() (T, error)) (T, error) {
+// remember returns the value in the cache. If it is older than life, remember gets a new one and caches
+// it.
+func remember[T any](c *cloud, cache *remembered[T], life time.Duration, get func() (T, error)) (T, error) {
 	c.mu.Lock()
-	kept := *place
+	cached := *cache
 	c.mu.Unlock()
-	if c.now().Before(kept.until) {
-		return kept.value, nil
+	if c.now().Before(cached.until) {
+		return cached.value, nil
 	}
 	value, err := get()
 	if err != nil {
@@ -126,7 +128,7 @@ func remember[T any](c *cloud, place *remembered[T], life time.Duration, get fun
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	*place = remembered[T]{value: value, until: c.now().Add(life)}
+	*cache = remembered[T]{value: value, until: c.now().Add(life)}
 	return value, nil
 }
 

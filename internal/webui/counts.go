@@ -99,6 +99,7 @@ func (s *Server) numbers(ctx context.Context, l *listing, here []local.Snapshot,
 			})
 		}
 		n.local = localOnly()
-		return n, g.Wait()
+		err = g.Wait()
+		return n, err
 	})
 }

@@ -96,7 +96,7 @@ func (p homePage) Originals() []row { return p.Exposed[:min(len(p.Exposed), aler
 
 // EndingURL returns the URL of the list of shares that end soon.
 func (p homePage) EndingURL() string {
-	return query{Show: showCloud, narrow: narrow{Only: onlyEnding}}.URL()
+	return query{Show: showCloud, filters: filters{Only: onlyEnding}}.URL()
 }
 
 // ExposedURL returns the URL of the list of originals in the cloud.

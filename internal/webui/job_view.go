@@ -120,7 +120,7 @@ func (js *jobs) running() int {
 func (s *Server) dock() []jobView {
 	ended := false
 	return s.jobs.list(func(j *job) bool {
-		if j.dismissed || j.state == jobRunning || j.state == jobFailed || j.state == jobCut {
+		if j.dismissed || j.state == jobRunning || j.state == jobFailed || j.state == jobInterrupted {
 			return !j.dismissed
 		}
 		first := !ended

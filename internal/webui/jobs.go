@@ -16,11 +16,11 @@ import (
 type jobState string
 
 const (
-	jobRunning  jobState = "running"
-	jobDone     jobState = "done"
-	jobFailed   jobState = "failed"
-	jobCanceled jobState = "canceled"
-	jobCut      jobState = "interrupted" // its process ended
+	jobRunning     jobState = "running"
+	jobDone        jobState = "done"
+	jobFailed      jobState = "failed"
+	jobCanceled    jobState = "canceled"
+	jobInterrupted jobState = "interrupted" // its process ended
 )
 
 // keptJobs is how many jobs are kept. Beyond that, each new job removes the oldest one that has
@@ -86,8 +86,8 @@ func newJobs(now func() time.Time, log *slog.Logger, r *revisions, j *journal, l
 		js.last++
 		js.all = append(js.all, &job{
 			id: js.last, revision: r.next(), kind: u.Kind, title: u.Title, target: u.Target, again: u.Again,
-			state:   jobCut,
-			started: u.Started, ended: u.Started, cancel: func() {}, log: []logLine{{u.Started, "started"}},
+			state: jobInterrupted, started: u.Started, ended: u.Started, cancel: func() {},
+			log: []logLine{{u.Started, "started"}},
 		})
 	}
 	return js
@@ -110,7 +110,7 @@ func (js *jobs) start(t task) (int, error) {
 			continue
 		}
 		if j.state == jobRunning {
-			return 0, errUnderWay(t.title)
+			return 0, errAlreadyRunning(t.title)
 		}
 		if j.state != jobDone {
 			j.dismissed = true
@@ -152,8 +152,8 @@ func (js *jobs) progress(j *job, e local.Event) {
 		if e.Detail != "" {
 			text += ": " + e.Detail
 		}
-		const most = 500
-		if len(j.log) < most {
+		const maxLines = 500
+		if len(j.log) < maxLines {
 			j.log = append(j.log, logLine{js.now(), text})
 		}
 	}

@@ -71,8 +71,8 @@ func baseURL(at net.Addr, hosts []string) string {
 }
 
 // ownAddress returns an address by which other machines reach this one, or 127.0.0.1 if there is
-// none. It prefers IPv4, and returns no other address if only4 is set.
-func ownAddress(only4 bool) string {
+// none. It prefers IPv4, and returns no other address if ipv4Only is set.
+func ownAddress(ipv4Only bool) string {
 	own := defaultHost
 	all, _ := net.InterfaceAddrs() // if they cannot be listed, the link works on this machine
 	for _, a := range all {
@@ -81,7 +81,7 @@ func ownAddress(only4 bool) string {
 		case !ok || !network.IP.IsGlobalUnicast():
 		case network.IP.To4() != nil:
 			return network.IP.String()
-		case !only4 && own == defaultHost:
+		case !ipv4Only && own == defaultHost:
 			own = network.IP.String()
 		}
 	}

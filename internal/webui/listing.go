@@ -35,7 +35,7 @@ type query struct {
 	Target string
 	Type   snap.Type
 	Sort   order
-	narrow
+	filters
 	// Cursor and Before say where the page begins: Cursor in the cloud's listing, and Before in the
 	// local listing, which continues with snapshots older than Before.
 	Cursor string
@@ -56,7 +56,7 @@ func parseQuery(v url.Values) query {
 	if !q.Type.Valid() {
 		q.Type = ""
 	}
-	q.narrow = narrow{Only: only(v.Get("only")), Owner: strings.TrimSpace(v.Get("owner")), From: v.Get("from"),
+	q.filters = filters{Only: onlyKind(v.Get("only")), Owner: strings.TrimSpace(v.Get("owner")), From: v.Get("from"),
 		To: v.Get("to")}
 	if !slices.ContainsFunc(onlyChoices(), func(c onlyChoice) bool { return c.Only == q.Only }) {
 		q.Only = onlyAny
@@ -112,11 +112,11 @@ func (q query) sorted(o order) query {
 func (q query) isFirst() bool { return q.Cursor == "" && q.Before.IsZero() }
 
 func (q query) narrowed() bool {
-	return q.Q != "" || q.Target != "" || q.Type != "" || !q.narrow.empty()
+	return q.Q != "" || q.Target != "" || q.Type != "" || !q.filters.empty()
 }
 
-// collected reports whether the list must be collected before it is sorted, because the service
-// returns the newest first.
+// collected reports whether all snapshots must be fetched to sort the list, because the service only
+// lists the newest first.
 func (q query) collected() bool { return q.Sort != newestFirst }
 
 // matches applies the words, target and type of the query to a local snapshot, by the same rules as
@@ -236,7 +236,8 @@ func (s *Server) cloudPage(ctx context.Context, out *listing, all bool) (page ap
 		}
 		return err
 	})
-	return page, g.Wait()
+	err = g.Wait()
+	return page, err
 }
 
 // complete reports whether the page contains all cloud snapshots of the list.
@@ -247,7 +248,7 @@ func complete(q query, page api.SnapshotPage) bool {
 // whole reports whether the page contains the cloud copy of every matching local snapshot that has
 // one.
 func whole(q query, page api.SnapshotPage) bool {
-	return complete(q, page) && q.Show != showShared && q.narrow.empty()
+	return complete(q, page) && q.Show != showShared && q.filters.empty()
 }
 
 func (s *Server) matching(here []local.Snapshot, q query, me api.Me) []local.Snapshot {
@@ -299,8 +300,7 @@ func (s *Server) mergedPage(ctx context.Context, out *listing, here []local.Snap
 func (s *Server) localPage(ctx context.Context, out *listing, here []local.Snapshot, page api.SnapshotPage) {
 	q := out.Query
 	here = slices.DeleteFunc(here, func(l local.Snapshot) bool {
-		return !q.Before.IsZero() &&
-			!l.Created.Before(q.Before)
+		return !q.Before.IsZero() && !l.Created.Before(q.Before)
 	})
 	if len(here) > pageSize {
 		end := pageSize

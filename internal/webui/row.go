@@ -121,7 +121,7 @@ func (r row) MustAsk() bool {
 // other organizations. It is empty if the policy allows it.
 func (r row) Refusal() string { return look.ShareRefusal(r.Me.Policy, r.Type()) }
 
-// MayDelete reports whether the cloud copy can be deleted by this caller.
+// MayDelete reports whether this caller can delete the cloud copy.
 func (r row) MayDelete() bool { return r.Cloud != nil && may(r.Me, snap.ActDelete, *r.Cloud) }
 
 // MayDecline reports whether this caller received the snapshot and can decline it.
@@ -129,7 +129,7 @@ func (r row) MayDecline() bool {
 	return r.Cloud != nil && r.Cloud.Received && may(r.Me, snap.ActDecline, *r.Cloud)
 }
 
-// MayPush reports whether this local snapshot can be pushed by this caller.
+// MayPush reports whether this caller can push the local snapshot.
 func (r row) MayPush() bool {
 	return r.Cloud == nil && r.Me.Organization != "" && may(r.Me, snap.ActPush, api.Snapshot{})
 }

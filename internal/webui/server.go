@@ -3,7 +3,7 @@
 //
 // Pages are html/template over typed data and work without JavaScript. Our own ES modules send the
 // same forms, request fragments of the same pages, and insert them. Only this process contacts the
-// cloud: no credential for the cloud ever reaches a page (AUTH.md L4). safe.go decides who may open
+// cloud: no credential for the cloud ever reaches a page (AUTH.md L4). gate.go decides who may open
 // the pages at all (L1 to L3).
 package webui
 
@@ -130,11 +130,11 @@ func (s *Server) StartPath() string { return s.gate.link() }
 // Handler returns the whole web UI. Its connections must come from a net/http server, which records
 // their local address.
 func (s *Server) Handler() http.Handler {
-	zip, err := gzhttp.NewWrapper(gzhttp.ExceptContentTypes([]string{"text/event-stream"}))
+	compress, err := gzhttp.NewWrapper(gzhttp.ExceptContentTypes([]string{"text/event-stream"}))
 	if err != nil {
 		panic(err) // the options are constants
 	}
-	return look.Secure(s.gate.protect(zip(s.routes()), s.gateProblem))
+	return look.Secure(s.gate.protect(compress(s.routes()), s.gateProblem))
 }
 
 // Run serves the web UI until the context ends. Then it cancels the running requests and jobs. It
@@ -172,9 +172,9 @@ func Run(ctx context.Context, o Options) error {
 		s.signin.stop()
 	}
 	s.jobs.stop()
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := srv.Shutdown(patience); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	if err := srv.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("stop the web UI: %w", err)
 	}
 	return nil

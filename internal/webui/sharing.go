@@ -75,20 +75,20 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 		return err
 	}
 	people := s.newcomers(r.Context(), id, with)
-	made, err := client.ShareWith(r.Context(), id, with, r.PostFormValue("confirmed") == "true")
+	result, err := client.ShareWith(r.Context(), id, with, r.PostFormValue("confirmed") == "true")
 	if snap.CodeOf(err) == snap.CodeConfirm {
 		return s.askToConfirm(w, r, with)
 	}
 	if err != nil {
 		return err
 	}
-	undo.Text, undo.Warning = look.Shared(audience, people), made.Warning
+	undo.Text, undo.Warning = look.Shared(audience, people), result.Warning
 	switch {
-	case len(made.Changes) == 1 && !made.Changes[0].Changed:
+	case len(result.Changes) == 1 && !result.Changes[0].Changed:
 		undo.Text, undo.Fields = look.Unchanged, nil
 	case before != nil:
 		undo.Text, undo.Action, undo.Fields = look.EndChanged(audience), r.URL.Path, before.Fields()
-	case made.Warning != "": // the warning has the number of people too
+	case result.Warning != "": // the warning has the number of people too
 		undo.Text = look.Shared(audience, -1)
 	}
 	return s.sharingChanged(w, r, undo)
@@ -162,7 +162,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 
 // sharingChanged responds to a change of shares with the updated row, and the dialog if the change
 // was made there.
-func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, made look.Change) error {
+func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, change look.Change) error {
 	s.cloud.changed()
 	if !fragment(r) {
 		http.Redirect(w, r, back(r), http.StatusSeeOther)
@@ -173,8 +173,8 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, made loo
 		if err != nil {
 			return err
 		}
-		made.Dialog = true
-		page.Change = made
+		change.Dialog = true
+		page.Change = change
 		return s.views.Part(w, http.StatusOK, "sharing.html", "changed", page)
 	}
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
@@ -186,10 +186,10 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, made loo
 		if err != nil {
 			return err
 		}
-		return s.views.Part(w, http.StatusOK, "snapshot.html", "changed", changedSnapshot{page, made})
+		return s.views.Part(w, http.StatusOK, "snapshot.html", "changed", changedSnapshot{page, change})
 	}
 	one.Back = back(r)
-	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Change: made})
+	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Change: change})
 }
 
 // sharing shows the Sharing dialog or, without JavaScript, a page of its own.
@@ -278,14 +278,16 @@ func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sha
 // shareSource is the client of the service, with caches for data that rarely changes.
 type shareSource struct {
 	*api.Client
-	kept *cloud
+	cache *cloud
 }
 
-func (f shareSource) Groups(ctx context.Context) ([]api.Group, error) { return f.kept.ssoGroups(ctx) }
+func (f shareSource) Groups(ctx context.Context) ([]api.Group, error) { return f.cache.ssoGroups(ctx) }
 
-func (f shareSource) SharedWith(ctx context.Context) ([]string, error) { return f.kept.sharedWith(ctx) }
+func (f shareSource) SharedWith(ctx context.Context) ([]string, error) {
+	return f.cache.sharedWith(ctx)
+}
 
-func (f shareSource) Members(ctx context.Context) ([]api.Member, error) { return f.kept.members(ctx) }
+func (f shareSource) Members(ctx context.Context) ([]api.Member, error) { return f.cache.members(ctx) }
 
 // cloudRow returns one cloud snapshot with its local copy, if any.
 func (s *Server) cloudRow(ctx context.Context, id string) (row, error) {

@@ -47,9 +47,8 @@ func newSignin(o Options, changed func()) (*signin, error) {
 		file = login.OpenFile(dir)
 	}
 	return &signin{
-		options: login.Options{CloudURL: config.URL, NoBrowser: true, ConfigDir: dir, Program: product + " " +
-			o.Version,
-			Host: host, Env: o.Env, Now: o.Now, HTTP: o.HTTP},
+		options: login.Options{CloudURL: config.URL, NoBrowser: true, ConfigDir: dir, Host: host,
+			Program: product + " " + o.Version, Env: o.Env, Now: o.Now, HTTP: o.HTTP},
 		file: file, changed: changed,
 	}, nil
 }
@@ -61,9 +60,7 @@ func (g *signin) client(version string) (*api.Client, error) {
 		return nil, err
 	}
 	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, g.options.HTTP),
-		HTTP: g.options.HTTP,
-		UserAgent: product +
-			"/" + version})
+		HTTP: g.options.HTTP, UserAgent: product + "/" + version})
 }
 
 // prompt receives the progress of one login.
@@ -156,8 +153,7 @@ func (g *signin) view(back string) signinView {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return signinView{Offered: true, Service: g.options.CloudURL, Back: back, Code: g.code,
-		Problem: problemOf(g.problem),
-		Notes:   append([]string(nil), g.notes...)}
+		Problem: problemOf(g.problem), Notes: append([]string(nil), g.notes...)}
 }
 
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {

@@ -64,10 +64,10 @@ func (s *Server) localSnapshot(w http.ResponseWriter, r *http.Request) error {
 		return s.showSnapshot(w, r, one, nil)
 	}
 	if id := l.Cloud[s.cloud.base()]; id != "" {
-		both, err := s.cloudRow(r.Context(), id)
+		synced, err := s.cloudRow(r.Context(), id)
 		if err == nil {
-			both.Local = &l
-			return s.showSnapshot(w, r, both, nil)
+			synced.Local = &l
+			return s.showSnapshot(w, r, synced, nil)
 		}
 		if snap.CodeOf(err) != snap.CodeNotFound {
 			return s.showSnapshot(w, r, one, err)

@@ -26,8 +26,7 @@ type snapshotsPage struct {
 func (p snapshotsPage) Filters() []filterLink {
 	link := func(s show, text, hint string, n tally) filterLink {
 		return filterLink{Link: look.Link{URL: p.Query.first(s).URL(), Text: text, Current: p.Query.Show == s},
-			Hint:  hint,
-			Count: n.String()}
+			Hint: hint, Count: n.String()}
 	}
 	return []filterLink{
 		link(showAll, "All", hintAll, p.Counts.All),
@@ -56,7 +55,7 @@ func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
 func (p snapshotsPage) OnlyChoices() []onlyChoice { return onlyChoices() }
 
 // Filtered reports whether a choice in the menu with the label Filters restricts the list.
-func (p snapshotsPage) Filtered() bool { return !p.Query.narrow.empty() }
+func (p snapshotsPage) Filtered() bool { return !p.Query.filters.empty() }
 
 // CollectLimit returns the maximum number of cloud snapshots that are fetched for sorting.
 func (p snapshotsPage) CollectLimit() int { return collectLimit }

@@ -50,15 +50,7 @@ func sortRows(rows []row, o order) {
 		slices.SortStableFunc(rows,
 			func(a, b row) int { return strings.Compare(fold.String(a.Name()), fold.String(b.Name())) })
 	case bySize:
-		slices.SortStableFunc(rows, func(a, b row) int {
-			switch {
-			case a.Size() > b.Size():
-				return -1
-			case a.Size() < b.Size():
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.Size(), a.Size()) })
 	}
 }
 

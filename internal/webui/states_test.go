@@ -299,7 +299,7 @@ func jobStates(now time.Time) []jobView {
 			Full: true},
 		{ID: 4, Kind: "sanitize", Title: "Sanitize", State: jobFailed, Problem: failed, Again: "/again", Started: now},
 		{ID: 5, Kind: "load", Title: "Load", State: jobCanceled, Again: "/again", Started: now},
-		{ID: 6, Kind: "pull", Title: "Pull", State: jobCut, Again: "/again", Started: now},
+		{ID: 6, Kind: "pull", Title: "Pull", State: jobInterrupted, Again: "/again", Started: now},
 		{ID: 7, Kind: "pull", Title: "Pull", State: jobDone, Snapshot: "a b", Started: now},
 	}
 }

@@ -98,7 +98,7 @@ func TestTargetFormKeepsOtherSettings(t *testing.T) {
 	form.Set("source", "sqlite:///mine.db")
 	refused := u.post("/targets/shop/edit", form)
 	u.must(refused, http.StatusUnprocessableEntity,
-		"Another program changed this URL meanwhile; it is now sqlite:///new.db.",
+		"Another program has changed this URL; it is now sqlite:///new.db.",
 		`name="source-was" value="sqlite:///new.db"`, `value="sqlite:///mine.db"`)
 	if got, err := u.Agent.Target("shop"); err != nil || got.Source != "sqlite:///new.db" {
 		t.Errorf("%+v, %v", got, err)

@@ -118,11 +118,11 @@ func textServing(address, link string) string {
 }
 
 func textOpened(link string) string {
-	return fmt.Sprintf("opened. For another browser: %s\n", link)
+	return fmt.Sprintf("A browser opened the link. For another browser, use this link: %s\n", link)
 }
 
 func textNoBrowser(err error) string {
-	return fmt.Sprintf("no browser could be opened: %v\n", err)
+	return fmt.Sprintf("No browser could be opened: %v\n", err)
 }
 
 func errNoAddress(address string) error {
@@ -223,20 +223,20 @@ func goTo(page string) string { return "Go to " + page }
 // bulkText announces an action on n snapshots. people is how many can see them now, or 0 if that is
 // not known.
 func bulkText(do string, n, people int) string {
-	made := look.Plural(n, "snapshot", "snapshots")
+	these := look.Plural(n, "snapshot", "snapshots")
 	switch do {
 	case "share":
-		made = "Shared " + made + " with everyone in the organization"
+		text := "Shared " + these + " with everyone in the organization"
 		if people > 0 {
-			return made + ", " + look.People(people) + "."
+			text += ", " + look.People(people)
 		}
-		return made + "."
+		return text + "."
 	case "unshare":
-		return "Made " + made + " private. Shares with groups and other organizations stay."
+		return "Made " + these + " private. Shares with groups and other organizations stay."
 	case "delete":
-		return "Deleted " + made + " from the cloud."
+		return "Deleted " + these + " from the cloud."
 	}
-	return "Deleted " + made + " from this machine."
+	return "Deleted " + these + " from this machine."
 }
 
 func bulkButton(do string) string {
@@ -268,7 +268,7 @@ func bulkDetails(do string) string {
 	case "delete":
 		return deleteCloudDetails(false) + " Local copies stay."
 	}
-	return "Copies in the cloud stay. Those that are nowhere else are lost."
+	return "Copies in the cloud stay. Snapshots without another copy are lost."
 }
 
 // bulkRefused says for how many snapshots an action failed, and why it failed for the first of
@@ -319,8 +319,8 @@ const (
 	buttonShare = "Share anyway"
 )
 
-func shareQuestion(name, organization string) string {
-	return "Share " + name + " with everyone in " + organization + "?"
+func shareQuestion(name, audience string) string {
+	return "Share " + name + " with everyone in " + audience + "?"
 }
 
 // encryptedTo describes to how many recipients a snapshot is encrypted.
@@ -359,8 +359,8 @@ func subsetOf(subset bool) string {
 }
 
 // shareDetails describes who would gain access through the share. newcomers is zero if unknown.
-func shareDetails(organization string, newcomers int) string {
-	who := "Everyone in " + organization
+func shareDetails(audience string, newcomers int) string {
+	who := "Everyone in " + audience
 	if newcomers > 0 {
 		who = "Sharing it adds " + look.People(newcomers) + ", who"
 	}
@@ -389,9 +389,9 @@ func errNoDatabase() error {
 }
 
 func errChangedMeanwhile(url string) error {
-	detail := "another program changed this URL meanwhile; it is now " + url
+	detail := "another program has changed this URL; it is now " + url
 	if url == "" {
-		detail = "another program removed this URL meanwhile"
+		detail = "another program has removed this URL"
 	}
 	return &snap.Error{Code: snap.CodeConflict, Detail: detail, Hint: "to replace it, enter the URL and save again"}
 }
@@ -418,13 +418,13 @@ func rulesSaved(path string, left int) string {
 
 // titleOfSubject returns the kind of a group of columns as a heading.
 func titleOfSubject(subject string) string {
-	const most = 120
+	const maxRunes = 120
 	if subject == "" {
 		return "No reason given"
 	}
 	r := []rune(snap.CleanText(subject))
-	if len(r) > most {
-		r = append(r[:most], '…')
+	if len(r) > maxRunes {
+		r = append(r[:maxRunes], '…')
 	}
 	return strings.ToUpper(string(r[:min(1, len(r))])) + string(r[min(1, len(r)):])
 }
@@ -476,8 +476,8 @@ func endPush(size int64) string {
 }
 
 const (
-	endHereAlready  = "it was already here, with the same checksum"
-	endThereAlready = "it was already in the cloud"
+	endAlreadyHere  = "it was already here, with the same checksum"
+	endAlreadyCloud = "it was already in the cloud"
 	endCanceled     = "canceled; nothing was changed"
 
 	textUnderSecond = "under a second"
@@ -492,7 +492,7 @@ func unsavedTarget(name string, why error) string {
 
 func endFailed(err error) string { return "failed: " + err.Error() }
 
-func errUnderWay(title string) error {
+func errAlreadyRunning(title string) error {
 	return &snap.Error{Code: snap.CodeConflict, Detail: "this is already running: " + title,
 		Hint: "wait for it, or cancel it on the Jobs page"}
 }
@@ -668,8 +668,8 @@ func endClone(name string, n int, leftOut string) string {
 
 func jobWarm(target string) string { return "Prepare copies of " + target + " for snapcli run" }
 
-func endWarm(made int) string {
-	return fmt.Sprintf("%s prepared for snapcli run", look.Plural(made, "copy was", "copies were"))
+func endWarm(copies int) string {
+	return fmt.Sprintf("%s prepared for snapcli run", look.Plural(copies, "copy was", "copies were"))
 }
 
 func errNoType(text string) error {
@@ -681,7 +681,7 @@ func errNoCount(text string) error {
 }
 
 func questionBranchClone(c clone.Clone) (question, detail, button string) {
-	return "Branch " + c.Name + "?", "A new clone is made with the current content of " + c.Name +
+	return "Branch " + c.Name + "?", "A new clone is created with the current content of " + c.Name +
 		". PostgreSQL can copy a database only while nothing is connected to it.", "Branch"
 }
 

@@ -22,7 +22,7 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) error {
 			}
 			text := endPull(res.Snapshot.Size)
 			if res.Here {
-				text = endHereAlready
+				text = endAlreadyHere
 			}
 			if res.CreatedTarget {
 				text += alsoTarget(item.Target)
@@ -51,7 +51,7 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request) error {
 			}
 			s.cloud.changed()
 			if res.Exists {
-				return outcome{text: endThereAlready}, nil
+				return outcome{text: endAlreadyCloud}, nil
 			}
 			return outcome{text: endPush(res.Bytes)}, nil
 		})

@@ -7,7 +7,7 @@ import "./keys.js";
 
 enhance();
 live();
-equip(document);
+showPickAll(document);
 
 const dialog = document.getElementById("dialog");
 
@@ -33,12 +33,12 @@ document.addEventListener("input", (event) => {
   if (must !== undefined) event.target.setCustomValidity(event.target.value.trim() === must ? "" : `Type ${must} to continue.`);
 });
 
-// equip shows the box that selects all rows, which only works with JavaScript.
-function equip(root) {
+// showPickAll shows the box that selects all rows, which only works with JavaScript.
+function showPickAll(root) {
   for (const box of root.querySelectorAll("#pick-all")) box.hidden = false;
 }
 
-document.addEventListener("placed", (event) => equip(event.detail));
+document.addEventListener("placed", (event) => showPickAll(event.detail));
 
 document.addEventListener("change", (event) => {
   if (event.target.id === "pick-all") pickAll(event.target.checked);

@@ -11,7 +11,7 @@ export function live() {
   listen();
   document.addEventListener("listing", refresh);
   document.addEventListener("visibilitychange", () => {
-    if (listen()) for (const again of [account, review]) again(); // there may have been changes meanwhile
+    if (listen()) for (const again of [account, review]) again(); // they may have changed in the meantime
     refresh();
   });
   window.addEventListener("focus", refresh);

@@ -9,50 +9,50 @@ import (
 	"snap/internal/local"
 )
 
-// only says which snapshots a list contains.
-type only string
+// onlyKind says which snapshots a list contains.
+type onlyKind string
 
 const (
-	onlyAny      only = ""
-	onlyMine     only = "mine"     // pushed by the caller, or built on this machine
-	onlyReceived only = "received" // from another organization
-	onlyEnding   only = "ending"   // with a share that ends soon
+	onlyAny      onlyKind = ""
+	onlyMine     onlyKind = "mine"     // pushed by the caller, or built on this machine
+	onlyReceived onlyKind = "received" // from another organization
+	onlyEnding   onlyKind = "ending"   // with a share that ends soon
 )
 
 // onlyChoice is an entry of the menu that chooses which snapshots are listed.
 type onlyChoice struct {
-	Only only
+	Only onlyKind
 	Text string
 }
 
-// narrow restricts a list beyond the words, target and type of a search.
-type narrow struct {
-	Only     only
+// filters restrict a list in addition to the words, target and type of a search.
+type filters struct {
+	Only     onlyKind
 	Owner    string // the beginning of the owner's e-mail address or of the organization's slug
 	From, To string // first and last day, in the zone of the clock, as 2026-11-22; may be empty
 }
 
-func (n narrow) empty() bool { return n == narrow{} }
+func (f filters) empty() bool { return f == filters{} }
 
 // days returns the first moment of the first day and the first moment after the last day. Zero
 // means no limit.
-func (n narrow) days(zone *time.Location) (from, until time.Time) {
-	if day, err := time.ParseInLocation(time.DateOnly, n.From, zone); err == nil {
+func (f filters) days(zone *time.Location) (from, until time.Time) {
+	if day, err := time.ParseInLocation(time.DateOnly, f.From, zone); err == nil {
 		from = day
 	}
-	if day, err := time.ParseInLocation(time.DateOnly, n.To, zone); err == nil && day.Year() < 9999 {
+	if day, err := time.ParseInLocation(time.DateOnly, f.To, zone); err == nil && day.Year() < 9999 {
 		until = day.AddDate(0, 0, 1)
 	}
 	return from, until
 }
 
-func (n narrow) within(t, now time.Time) bool {
-	from, until := n.days(now.Location())
+func (f filters) within(t, now time.Time) bool {
+	from, until := f.days(now.Location())
 	return !t.Before(from) && (until.IsZero() || t.Before(until))
 }
 
 // hasLocal reports whether a local snapshot is in the list, regardless of its cloud copy.
-func (n narrow) hasLocal(s local.Snapshot, me api.Me, now time.Time) bool {
+func (f filters) hasLocal(s local.Snapshot, me api.Me, now time.Time) bool {
 	mine, received := s.From.Origin == local.Mine, s.From.Organization != "" && s.From.Organization != me.Organization
 	owner := s.From.Person
 	switch {
@@ -61,10 +61,10 @@ func (n narrow) hasLocal(s local.Snapshot, me api.Me, now time.Time) bool {
 	case received:
 		owner = s.From.Organization
 	}
-	if !startsWith(owner, n.Owner) || !n.within(s.Created, now) {
+	if !startsWith(owner, f.Owner) || !f.within(s.Created, now) {
 		return false
 	}
-	switch n.Only {
+	switch f.Only {
 	case onlyMine:
 		return mine
 	case onlyReceived:
@@ -93,7 +93,8 @@ func (q query) options(me api.Me, now time.Time) (o api.ListOptions, ok bool) {
 	switch {
 	case q.Only == onlyMine:
 		o.Filter, ok = snap.FilterMine, startsWith(me.Email, q.Owner)
-		if o.Owner = ""; q.Show == showShared {
+		o.Owner = ""
+		if q.Show == showShared {
 			o.Filter, o.Owner = snap.FilterShared, me.Email
 		}
 		return o, ok && me.Email != ""
