@@ -271,11 +271,11 @@ func TestPagesShowTheOrganization(t *testing.T) {
 		"/outside":           {"Globex Corporation", shop.Name, "ends in", "alice@acme.test"},
 		"/keys":              {"mia@acme.test", "adam@acme.test", "this browser", "Revoke test of mia@acme.test"},
 		"/channels":          {"nightly", "dba"},
-		"/retention":         {"shop", "The rules delete nothing now."},
+		"/retention":         {"shop", "The rules would delete nothing now."},
 		"/webhooks":          {"https://hooks.example/x", "enabled"},
 		"/audit":             {"snapshot.shared", "organization globex", shop.ID, "mia@acme.test", "127.0.0.1"},
 		"/storage":           {"shop", "12 B", "mia@acme.test"},
-		"/audit?actor=x@y.z": {"No line matches."},
+		"/audit?actor=x@y.z": {"No lines match."},
 	} {
 		p := v.get("/console" + path)
 		p.must(t, http.StatusOK, want...)
