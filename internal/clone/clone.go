@@ -174,10 +174,13 @@ func (r *Registry) fromTemplate(ctx context.Context, q Request, to string) (left
 	})
 }
 
-// finish records that a new clone is ready. If creating it failed, finish removes its remains.
+// finish records that a new clone is ready. Its lifetime begins now, because loading a template can
+// take longer than a short lifetime. If creating the clone failed, finish removes its remains.
 func (r *Registry) finish(ctx context.Context, h Held, err error) (Held, error) {
 	if err == nil {
-		h.Clone, err = r.changeClone(h.ID, func(c *Clone) { c.State = Ready })
+		h.Clone, err = r.changeClone(h.ID, func(c *Clone) {
+			c.State, c.Expires = Ready, c.Expires.Add(r.o.Now().Sub(c.Created))
+		})
 	}
 	if err != nil {
 		err = errors.Join(err, r.drop(context.WithoutCancel(ctx), h.Clone))

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -258,10 +259,19 @@ func (s *cloneShop) nothingLeft(t testing.TB) {
 }
 
 // Clones expire, templates that were not used for a week are dropped, and a clone in use by a run
-// stays.
+// stays. The lifetime of a clone begins when it is ready.
 func TestClonesExpire(t *testing.T) {
 	onClones(t, func(t *testing.T, s *cloneShop) {
-		short := s.clone(t, CloneOptions{Name: "short", TTL: time.Hour})
+		slow := sync.OnceFunc(func() { s.late.Add(int64(3 * time.Hour)) })
+		all, err := s.Clone(t.Context(), shopTarget, CloneOptions{Name: "short", TTL: time.Hour},
+			func(Event) { slow() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		short := all[0]
+		if left := short.Expires.Sub(s.now()); left < 30*time.Minute {
+			t.Errorf("a clone that took three hours to make expires in %s", left)
+		}
 		s.clone(t, CloneOptions{Name: "long", TTL: 30 * 24 * time.Hour})
 		run, err := s.Borrow(t.Context(), shopTarget, CloneOptions{}, nil)
 		if err != nil {
