@@ -61,6 +61,7 @@ func (a *app) root() *cobra.Command {
 		a.serveCommand(), a.agentCommand(), a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
 	root.AddCommand(topics()...)
+	command.CheckHelp(root)
 	return root
 }
 

@@ -47,6 +47,23 @@ func RequireKnown(cmd *cobra.Command, args []string) error {
 	return snap.Usage(fmt.Sprintf("there is no command %q", Path(cmd, args[0])), hint)
 }
 
+// CheckHelp makes the command help of a program reject words that are neither a command nor a help
+// page. It must be called after all commands were added.
+func CheckHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Args = func(_ *cobra.Command, words []string) error {
+				found, rest, err := root.Find(words)
+				if err != nil {
+					return err
+				}
+				return RequireKnown(found, rest)
+			}
+		}
+	}
+}
+
 // Path returns a command's path without the program's name, followed by words. For the root command
 // without words, it returns the program's name.
 func Path(cmd *cobra.Command, words ...string) string {

@@ -72,6 +72,7 @@ func (p *program) root(args []string) *cobra.Command {
 	root.AddCommand(p.serve(), p.migrate(), p.check(), p.openapi(), p.versionCommand(),
 		p.audit(), p.key(), p.org(), p.user(),
 		p.backup(), p.restore(), p.transfer(), p.claim())
+	command.CheckHelp(root)
 	return root
 }
 
