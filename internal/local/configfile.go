@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -87,6 +88,7 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 	if err := yaml.Unmarshal(text, &tree); err != nil {
 		return nil, badConfig(path, err)
 	}
+	keepTruthOfChecks(tree)
 	if err := requireOneDocument(path, text); err != nil {
 		return nil, err
 	}
@@ -97,6 +99,22 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 		}
 	}
 	return tree, nil
+}
+
+// keepTruthOfChecks replaces the booleans that checks expect by their text. Otherwise koanf would
+// convert true to "1", and the error of a failed check would show a value that nobody wrote.
+func keepTruthOfChecks(tree map[string]any) {
+	targets, _ := tree["targets"].(map[string]any)
+	for _, t := range targets {
+		target, _ := t.(map[string]any)
+		checks, _ := target["checks"].([]any)
+		for _, c := range checks {
+			check, _ := c.(map[string]any)
+			if truth, ok := check["expect"].(bool); ok {
+				check["expect"] = strconv.FormatBool(truth)
+			}
+		}
+	}
 }
 
 // requireOneDocument rejects a file with several YAML documents, because the parser would ignore

@@ -190,7 +190,7 @@ func TestChecksInTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	checks := a.Config().Targets["shop"].Checks
-	if len(checks) != 3 || !sameValue("t", checks[0].Expect) || checks[1].Expect != "17" || checks[2].Expect != "x" {
+	if len(checks) != 3 || checks[0].Expect != "true" || checks[1].Expect != "17" || checks[2].Expect != "x" {
 		t.Errorf("%+v", checks)
 	}
 	for _, key := range []string{"targets.shop.checks", "targets.shop.schedule"} {
