@@ -52,6 +52,14 @@ func channelAudience(c api.Channel) string {
 	return "group " + c.GroupName
 }
 
+// masking describes the data of a type of snapshot in one word.
+func masking(t snap.Type) string {
+	if t == snap.TypeSnapshot {
+		return "unmasked"
+	}
+	return string(t)
+}
+
 // expected describes how often a channel expects a snapshot.
 func expected(c api.Channel) string {
 	if c.ExpectEvery == 0 {
@@ -112,6 +120,9 @@ func expectedEvery(text string) (seconds int64, err error) {
 		return 0, nil
 	}
 	d, err := snap.ParseDuration(text)
+	if err == nil && d < time.Hour {
+		err = snap.Usage("--expect-every "+text+" is less than an hour", `use at least 1h, or "never"`)
+	}
 	return int64(d / time.Second), err
 }
 
@@ -141,8 +152,12 @@ func (a *app) addChannel(ctx context.Context, r api.ChannelRequest, group string
 	case a.flags.json:
 		return a.printJSON(channel)
 	}
-	a.done(channel.ID, "channel %s: the newest %s snapshot of %s is shared with %s", channel.ID, string(channel.Type),
-		channel.Target, channelAudience(channel))
+	which := "every new"
+	if r.Now {
+		which = "the newest and every new"
+	}
+	a.done(channel.ID, "channel %s: %s %s snapshot of %s is shared with %s", channel.ID, which,
+		masking(channel.Type), channel.Target, channelAudience(channel))
 	return nil
 }
 
