@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
 	"snap/internal/command"
 )
@@ -24,6 +25,9 @@ the organization, may change them.`,
 		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("description") && !cmd.Flags().Changed("label") {
+				return snap.Usage("describe needs --description, --label or both", command.UsageHint(cmd))
+			}
 			conn, s, err := a.resolve(cmd.Context(), args[0])
 			if err != nil {
 				return err

@@ -186,6 +186,9 @@ func (a *app) printWays(access *api.Access) error {
 		shared = true
 		t.row(with, cmp.Or(way.GrantedBy, "-"), a.moment(way.Since), until)
 	}
+	if !shared {
+		return nil
+	}
 	return t.flush()
 }
 
