@@ -51,7 +51,8 @@ func (a *app) configSetCommand() *cobra.Command {
 		Short: "Change one setting in the config file",
 		Long: `Set writes one setting into the config file and leaves the rest of the file
 unchanged, comments included. Separate the entries of a list with commas. The
-value is checked first: an invalid one changes nothing.
+value is checked first: an invalid one changes nothing. An empty value ('')
+removes the setting.
 
 If the value is -, it is read from standard input, so that a secret does not get
 into the history of your shell.`,
@@ -86,7 +87,12 @@ into the history of your shell.`,
 			if err != nil {
 				return err
 			}
-			a.done("", "set %s to %s in %s", key, hideSecret(local.Setting{Key: key, Value: value}), agent.ConfigPath())
+			if value == "" {
+				a.done("", "removed %s from %s", key, agent.ConfigPath())
+			} else {
+				a.done("", "set %s to %s in %s", key, hideSecret(local.Setting{Key: key, Value: value}),
+					agent.ConfigPath())
+			}
 			a.warnOfPassword(value)
 			if by != "" {
 				a.warn("%s is set and overrides the file", by)
