@@ -134,7 +134,7 @@ the clone from the list. Use this if the server no longer exists.`,
 					return err
 				}
 			}
-			return a.dropClones(cmd.Context(), agent, args, forget)
+			return a.dropClones(cmd.Context(), agent, distinct(args), forget)
 		},
 	}
 	a.jsonFlag(cmd)

@@ -128,8 +128,8 @@ func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags,
 	return a.makeChanges(ctx, list, f.dryRun, change)
 }
 
-// resolve finds the snapshots of all given IDs, which may be abbreviated. It fails if any is
-// missing.
+// resolve finds the snapshots of all given IDs, which may be abbreviated, each snapshot once. It
+// fails if any is missing.
 func (c *connection) resolve(ctx context.Context, typed []string) ([]api.Snapshot, error) {
 	var list []api.Snapshot
 	for _, id := range typed {
@@ -137,7 +137,9 @@ func (c *connection) resolve(ctx context.Context, typed []string) ([]api.Snapsho
 		if err != nil {
 			return nil, named(err, id, len(typed))
 		}
-		list = append(list, s)
+		if !slices.ContainsFunc(list, func(other api.Snapshot) bool { return other.ID == s.ID }) {
+			list = append(list, s)
+		}
 	}
 	return list, nil
 }

@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"snap/internal/local"
-
 	"snap/internal/command"
+	"snap/internal/local"
 )
 
 func (a *app) localDeleteCommand() *cobra.Command {
@@ -27,11 +27,21 @@ func (a *app) localDeleteCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.deleteLocal(cmd.Context(), agent, args, yes)
+			return a.deleteLocal(cmd.Context(), agent, distinct(args), yes)
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
 	return cmd
+}
+
+// distinct returns each name once, in the given order.
+func distinct(names []string) (once []string) {
+	for _, name := range names {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	return once
 }
 
 func (a *app) deleteLocal(ctx context.Context, agent *local.Agent, names []string, yes bool) error {
