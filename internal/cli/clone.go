@@ -129,9 +129,13 @@ func viewClone(c clone.Clone, url string) cloneView {
 		ExpiresAt: c.Expires}
 }
 
+func countTooSmall(count int) error {
+	return snap.Usage(fmt.Sprintf("--count %d is less than one", count), "use a number like 4, or omit it")
+}
+
 func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pull, secret bool) error {
 	if o.Count < 1 {
-		return snap.Usage(fmt.Sprintf("--count %d is less than one", o.Count), "use a number like 4, or omit it")
+		return countTooSmall(o.Count)
 	}
 	agent, err := a.agent()
 	if err != nil {
@@ -182,7 +186,8 @@ func (a *app) ensureSnapshot(ctx context.Context, agent *local.Agent, target str
 		return nil
 	}
 	_, known := agent.Target(target)
-	if snap.CodeOf(err) != snap.CodeNotFound || known != nil && !pull || agent.Config().Cloud.URL == "" {
+	connected := agent.Config().Cloud.URL != ""
+	if snap.CodeOf(err) != snap.CodeNotFound || !pull && (known != nil || !connected) {
 		return err
 	}
 	if !pull {
@@ -216,10 +221,13 @@ func (a *app) pullToClone(ctx context.Context, agent *local.Agent, target string
 // branch makes a clone of another clone.
 func (a *app) branch(cmd *cobra.Command, args []string, from string, o local.CloneOptions, terminate,
 	secret bool) error {
+	const hint = "use it as: snapcli clone --from NAME --name NEW"
+	if len(args) > 0 {
+		return snap.Usage("a branch copies another clone, so it takes no target", hint)
+	}
 	for _, flag := range []string{"snapshot", "type", "pull", "count", "with-programs", "identity"} {
-		if cmd.Flags().Changed(flag) || len(args) > 0 {
-			return snap.Usage("a branch copies another clone, so it takes neither a target nor a snapshot",
-				"use it as: snapcli clone --from NAME --name NEW")
+		if cmd.Flags().Changed(flag) {
+			return snap.Usage("--"+flag+" does not work with --from", hint)
 		}
 	}
 	ctx := cmd.Context()

@@ -202,7 +202,9 @@ it makes another one while its command runs. Warm copies expire like clones.`,
 			}
 			n := -1
 			if cmd.Flags().Changed("count") {
-				n = count
+				if n = count; n < 1 {
+					return countTooSmall(n)
+				}
 			}
 			return a.warmClones(cmd.Context(), args[0], n, o, f.pull)
 		},
@@ -219,6 +221,10 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 	if err != nil {
 		return err
 	}
+	if t, err := agent.Target(target); err == nil && n < 0 && t.Clones.Warm == 0 {
+		return snap.Usage(fmt.Sprintf("clones.warm of the target %q is not set, so warm needs --count", target),
+			"use it as: snapcli clones warm "+snap.ShellWord(target)+" --count 2")
+	}
 	if err := a.ensureSnapshot(ctx, agent, target, &o, pull); err != nil {
 		return err
 	}
@@ -233,6 +239,10 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 	}
 	if a.flags.json {
 		return a.printJSON(warmed{target, o.Snapshot, made})
+	}
+	if made == 0 {
+		a.done("", "enough copies of %s are ready", o.Snapshot)
+		return nil
 	}
 	a.done("", "made %s of %s", snap.Plural(made, "copy", "copies"), o.Snapshot)
 	return nil
