@@ -156,7 +156,7 @@ func states(page look.Page) []state {
 		{"home.html", nil, homePage{Page: page, Cloud: true, Partial: true, More: 2, Ending: []row{rows[3]},
 			Exposed: []row{rows[2], rows[4]}, Targets: homeStates(rows, now)},
 			[]string{"ends in 2 days", "Originals that are shared", "2 groups, 1 organization", "2 more targets",
-				"Verified by a load", "failed", "Size of shop over time", "about 12.5% of the data since shop-0"}},
+				"Verified by a load", "failed</span> It broke.\n<time", "Size of shop over time", "about 12.5% of the data since shop-0"}},
 		{"snapshot.html", []string{"snapshot"}, snapshotPage{Page: page, Gone: true}, []string{"no longer here"}},
 		{"snapshot.html", []string{"changed"}, changedSnapshot{snapshotPage: snapshotPage{Page: page, Row: rows[4],
 			Link: "https://c/snapshots/snap_1", Pulls: []api.PullCount{{Email: "max@acme.test", Times: 2, LastAt: now}},
