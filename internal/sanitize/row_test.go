@@ -44,7 +44,7 @@ func TestRowMasks(t *testing.T) {
       first: first_name
       last: {mask: last_name, when: "role <> 'boss'", else: redact}
       role: keep
-      full: {mask: template, template: "{{{first|left:1}. {last|upper} {role|or:none}"}
+      full: {mask: template, template: "{{{first|left:1}. {last|upper} {role|or:none}{first|title}"}
       email: {mask: email, when: "role <> 'staff' AND NOT last IS NULL", else: keep}
 keep: ["visit.person"]
 `).Prepare(people(visits), testKey)
@@ -73,8 +73,8 @@ keep: ["visit.person"]
 	boss := map[string]string{"first": "Maria", "last": "Meyer", "role": "boss"}
 	unknown := map[string]string{"last": "Meyer"}
 	for _, c := range []struct{ what, got, want string }{
-		{"a template", masked("full", "x", staff), "{" + first[:1] + ". " + strings.ToUpper(last) + " staff"},
-		{"with the other mask of a column", masked("full", "x", boss), "{" + first[:1] + ". XXXXX boss"},
+		{"a template", masked("full", "x", staff), "{" + first[:1] + ". " + strings.ToUpper(last) + " staff" + first},
+		{"with the other mask of a column", masked("full", "x", boss), "{" + first[:1] + ". XXXXX boss" + first},
 		{"with NULL", masked("full", "x", unknown), "{. " + strings.ToUpper(last) + " none"},
 		{"a false condition", masked("email", "maria@real.example", staff), "maria@real.example"},
 		{"else with a mask", masked("last", "Meyer", boss), "xxxxx"},

@@ -60,9 +60,10 @@ func countOf(text string) int {
 	return n
 }
 
+// titled returns v with the first letter in upper case and the others in lower case.
 func titled(v string) string {
-	r, size := utf8.DecodeRuneInString(v)
-	return strings.ToUpper(string(r)) + strings.ToLower(v[size:])
+	_, size := utf8.DecodeRuneInString(v)
+	return strings.ToUpper(v[:size]) + strings.ToLower(v[size:])
 }
 
 func keepRunes(v string, is func(rune) bool) string {
