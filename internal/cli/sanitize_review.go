@@ -93,7 +93,7 @@ func (r *reviewing) decide(ctx context.Context, g local.ReviewGroup) error {
 	}
 	a.say("\n%s: %s (%s)\n  %s%s", snap.Plural(len(g.Columns), "column", "columns"), snap.CleanText(g.Reason), g.Mask,
 		snap.CleanText(strings.Join(names, ", ")), more)
-	rule := g.Would
+	rule := g.Suggestion
 	if rule == "" {
 		rule = "redact"
 	}

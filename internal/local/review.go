@@ -63,7 +63,7 @@ func (a *Agent) UseRules(t Target, path string) error {
 }
 
 // OpenColumns holds columns that rules do not decide on.
-type OpenColumns = sanitize.Open
+type OpenColumns = sanitize.OpenColumns
 
 // OpenColumn is a column that rules do not decide on.
 type OpenColumn = sanitize.OpenColumn
@@ -106,7 +106,7 @@ func (a *Agent) ProposeRules(ctx context.Context, target string, p Progress) (*P
 	if err != nil {
 		return nil, err
 	}
-	open, err := sanitize.ReadOpen(path, contents)
+	open, err := sanitize.ReadOpenColumns(path, contents)
 	return &ProposedRules{open, t.Name, path, original.Name}, err
 }
 

@@ -55,8 +55,8 @@ func (a avoided) wrap(mask engine.Mask, name string, key []byte, limit int) engi
 // inLower reports whether a set contains v in lower case. It allocates nothing if v is short and
 // ASCII, as nearly all values are.
 func inLower(set map[string]bool, v string) bool {
-	var room [64]byte
-	if len(v) > len(room) {
+	var lower [64]byte
+	if len(v) > len(lower) {
 		return set[strings.ToLower(v)]
 	}
 	for i, c := range []byte(v) {
@@ -66,9 +66,9 @@ func inLower(set map[string]bool, v string) bool {
 		if 'A' <= c && c <= 'Z' {
 			c |= 0x20
 		}
-		room[i] = c
+		lower[i] = c
 	}
-	return set[string(room[:len(v)])]
+	return set[string(lower[:len(v)])]
 }
 
 // inventWord invents a capitalized word of four syllables.

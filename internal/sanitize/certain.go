@@ -22,7 +22,7 @@ import (
 type operand struct {
 	text  string
 	class personal.Class // in the condition of a rule; "" for a string, which has no type of its own
-	vague bool           // a database could have a text that differs in case or in spaces at its end
+	vague bool           // the text in the database may differ in case or in spaces at its end
 }
 
 // comparedAs returns the class of types that decides how databases compare the column's values.
@@ -43,8 +43,8 @@ var (
 	// mixedClasses are the classes of a text and a number that are compared. Databases convert one of
 	// them, or compare the number of an enum's label.
 	mixedClasses = []personal.Class{"", personal.Text, personal.Integer, personal.Decimal}
-	// plainClasses are the classes in which equal texts are equal values. The texts of equal values
-	// can differ.
+	// plainClasses are the classes in which equal texts are equal values, but different texts can
+	// be equal values too.
 	plainClasses = []personal.Class{"", personal.Date, personal.Time, personal.IP, personal.MAC}
 )
 
@@ -65,16 +65,17 @@ func hasAny(v, letters string) bool {
 	return strings.ContainsFunc(v, func(r rune) bool { return r >= utf8.RuneSelf || strings.ContainsRune(letters, r) })
 }
 
-// certain compares two values. The result is unsure if it can depend on the database.
-func certain(op string, l, r operand) answer {
-	both := func(classes []personal.Class) bool { return l.isIn(classes) && r.isIn(classes) }
+// compareForRule compares two values for the condition of a rule. The result is unsure if it can
+// depend on the database.
+func compareForRule(op string, l, r operand) answer {
+	bothIn := func(classes []personal.Class) bool { return l.isIn(classes) && r.isIn(classes) }
 	switch op {
 	case "=":
-		return certainlySame(l, r, both)
+		return certainlySame(l, r, bothIn)
 	case "<>":
-		return negated(certainlySame(l, r, both))
+		return negated(certainlySame(l, r, bothIn))
 	case "<", "<=", ">", ">=":
-		if order, ok := ordered(l, r); ok && both(numberClasses) && l.class+r.class != "" {
+		if order, ok := ordered(l, r); ok && bothIn(numberClasses) && l.class+r.class != "" {
 			return answerOf(holds(op, order))
 		}
 	case "LIKE":
@@ -82,36 +83,36 @@ func certain(op string, l, r operand) answer {
 			return certainlyLike(l, r)
 		}
 	case "~", "~*":
-		if both(textClasses) && !l.vague && !r.vague {
+		if bothIn(textClasses) && !l.vague && !r.vague {
 			return certainlyMatches(l.text, r.text, op == "~*")
 		}
 	}
 	return unsure
 }
 
-func certainlySame(l, r operand, both func([]personal.Class) bool) answer {
+func certainlySame(l, r operand, bothIn func([]personal.Class) bool) answer {
 	order, ordered := ordered(l, r)
 	switch {
-	case both(textClasses):
+	case bothIn(textClasses):
 		if a := sameTexts(l, r); a == yes || !ordered || order != 0 {
 			return a
 		}
-	case both(numberClasses):
+	case bothIn(numberClasses):
 		if ordered {
 			return answerOf(order == 0)
 		}
-	case both(boolClasses):
+	case bothIn(boolClasses):
 		x, ok := booleanOf(l.text)
 		if y, ok2 := booleanOf(r.text); ok && ok2 {
 			return answerOf(x == y)
 		}
-	case both(mixedClasses):
+	case bothIn(mixedClasses):
 		if ordered && order != 0 {
 			return no
 		}
-	case both(plainClasses) && l.text == r.text:
+	case bothIn(plainClasses) && l.text == r.text:
 		return yes
-	case both([]personal.Class{"", personal.Date}) && isoDate.MatchString(l.text) && isoDate.MatchString(r.text):
+	case bothIn([]personal.Class{"", personal.Date}) && isoDate.MatchString(l.text) && isoDate.MatchString(r.text):
 		return no
 	}
 	return unsure
@@ -140,7 +141,7 @@ func ordered(l, r operand) (order int, ok bool) {
 		return 0, false
 	}
 	if (l.class == personal.Year || r.class == personal.Year) && (len(l.text) != 4 || len(r.text) != 4) {
-		return 0, false // 99 is 1999
+		return 0, false // databases read the year 99 as 1999
 	}
 	isExact := l.class != personal.Float && r.class != personal.Float && plainNumber.MatchString(l.text) &&
 		plainNumber.MatchString(r.text)
@@ -194,7 +195,7 @@ func couldEqual(v, pattern string) bool {
 	case !wild:
 		return like(v, pattern, false)
 	case !wildPattern:
-		return len(v) <= 2*len(pattern)+1 && like(pattern, v, false)
+		return len(v) <= 2*len(pattern)+1 && like(pattern, v, false) // a longer v cannot match
 	}
 	return true
 }
@@ -211,18 +212,18 @@ func certainlyLike(l, r operand) answer {
 	return unsure
 }
 
-// special matches parts of regular expressions that databases interpret in different ways, and
-// dependent those whose meaning depends on characters that are not printable ASCII.
 var (
-	special   = regexp.MustCompile(`\\[^\WdDsSwW]|&&|[^ -~]`)
-	dependent = regexp.MustCompile(`[.[{\\$]`)
-	printable = regexp.MustCompile(`^[ -~]*$`)
+	// ambiguous matches the parts of regular expressions that databases interpret differently.
+	ambiguous = regexp.MustCompile(`\\[^\WdDsSwW]|&&|[^ -~]`)
+	// byteDependent matches the parts whose result can differ for text that is not printable ASCII.
+	byteDependent = regexp.MustCompile(`[.[{\\$]`)
+	printable     = regexp.MustCompile(`^[ -~]*$`)
 )
 
 // certainlyMatches evaluates a regular expression. Some databases ignore case, and some ignore
 // spaces at the end.
 func certainlyMatches(v, pattern string, fold bool) answer {
-	if special.MatchString(pattern) || !printable.MatchString(v) && dependent.MatchString(pattern) {
+	if ambiguous.MatchString(pattern) || !printable.MatchString(v) && byteDependent.MatchString(pattern) {
 		return unsure
 	}
 	trimmed := strings.TrimRight(v, " ")

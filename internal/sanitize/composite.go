@@ -13,9 +13,9 @@ import (
 // maxNested is the maximum nesting of composite types that is examined.
 const maxNested = 10
 
-// composites sets the fields of columns of composite types.
-func (f *facts) composites(types map[[2]string][]engine.Column) {
-	for _, c := range f.of {
+// addCompositeFields adds the fields of composite types to the columns of these types.
+func (f *facts) addCompositeFields(types map[[2]string][]engine.Column) {
+	for _, c := range f.columns {
 		c.addFields(types, 0)
 	}
 }
@@ -124,9 +124,9 @@ func writeRow(fields []*string) string {
 	return out.String() + ")"
 }
 
-// ofFields returns a mask that masks every field of a composite value. A value with a different
-// number of fields than its type becomes NULL.
-func ofFields(key []byte, rule ColumnRule, c *column) engine.Mask {
+// compositeMask returns a mask that masks every field of a composite value. A value with a
+// different number of fields than its type becomes NULL.
+func compositeMask(key []byte, rule ColumnRule, c *column) engine.Mask {
 	masks := make([]engine.Mask, len(c.fields))
 	for i, f := range c.fields {
 		masks[i] = maskOf(key, fieldRule(rule, f), f)
@@ -189,7 +189,7 @@ func fieldsMisfit(rule ColumnRule, c *column) string {
 	return ""
 }
 
-// proposeFields proposes a rule for a column of a composite type, based on the judgements of its
+// proposeFields proposes a rule for a column of a composite type, based on the judgments of its
 // fields.
 func proposeFields(found personal.Finding, c *column, lists personal.Lists) proposal {
 	table := personal.Table{Name: c.typ.Name}

@@ -18,7 +18,7 @@ func decide(t interface{ Fatalf(string, ...any) }, text, typ, x, y string) answe
 	}
 	columns := map[string]*column{"x": {typ: personal.ParseType(typ)}, "y": {typ: personal.ParseType("text")}}
 	columns["x"].id[0] = "public"
-	return condition{of: func(name string) (string, bool) {
+	return condition{value: func(name string) (string, bool) {
 		return map[string]string{"x": x, "y": y}[name], x != "NULL" || name != "x"
 	}, class: func(name string) personal.Class { return columns[name].comparedAs() }}.answer(e)
 }

@@ -31,16 +31,16 @@ func answerOf(is bool) answer {
 // evaluate evaluates a check for one value of one column. The result is unsure if the check
 // involves other columns or unknown functions.
 func evaluate(e schema.Expr, column, value string) answer {
-	c := condition{of: func(name string) (string, bool) { return value, strings.EqualFold(name, column) }, valued: true}
+	c := condition{value: func(name string) (string, bool) { return value, strings.EqualFold(name, column) }, isCheck: true}
 	return c.answer(e)
 }
 
-// condition evaluates expressions for a row, or for one value of it. The condition of a rule must
-// not be certain if a database could see it differently, see certain.go.
+// condition evaluates the condition of a rule for a row, or a check for one value. The result for a
+// rule is unsure if it can depend on the database, see certain.go.
 type condition struct {
-	of     func(column string) (value string, known bool)
-	class  func(column string) personal.Class // of a rule's condition: see [column.comparedAs]
-	valued bool                               // it is a check: unknown columns are not NULL
+	value   func(column string) (value string, known bool)
+	class   func(column string) personal.Class // of a rule's condition: see [column.comparedAs]
+	isCheck bool                               // it is a check, in which unknown columns are not NULL
 }
 
 func (c condition) answer(e schema.Expr) answer {
@@ -48,7 +48,7 @@ func (c condition) answer(e schema.Expr) answer {
 	case e.Cast != nil && len(e.Args) == 1:
 		return c.answer(e.Args[0])
 	case op == "AND" || op == "OR":
-		return c.joined(e)
+		return c.andOr(e)
 	case op == "NOT" && len(e.Args) == 1:
 		return negated(c.answer(e.Args[0]))
 	case op == "IS NULL" || op == "IS NOT NULL":
@@ -58,9 +58,9 @@ func (c condition) answer(e schema.Expr) answer {
 	case e.Column != "":
 		return c.truth(e.Column)
 	case op == "IN" || op == "NOT IN":
-		return c.among(e.Args[0], e.Args[1:], op == "NOT IN")
+		return c.oneOf(e.Args[0], e.Args[1:], op == "NOT IN")
 	case op == "= ANY" && len(e.Args) == 2 && uncast(e.Args[1]).Op == "ARRAY":
-		return c.among(e.Args[0], uncast(e.Args[1]).Args, false)
+		return c.oneOf(e.Args[0], uncast(e.Args[1]).Args, false)
 	case op == "BETWEEN" && len(e.Args) == 3:
 		return and(c.compare(">=", e.Args[0], e.Args[1]), c.compare("<=", e.Args[0], e.Args[2]))
 	case len(e.Args) == 2:
@@ -79,22 +79,22 @@ func uncast(e schema.Expr) schema.Expr {
 }
 
 func (c condition) isNull(args []schema.Expr, not bool) answer {
-	if c.valued && not {
+	if c.isCheck && not {
 		return yes
 	}
-	if c.valued || len(args) != 1 || args[0].Column == "" {
+	if c.isCheck || len(args) != 1 || args[0].Column == "" {
 		return unsure
 	}
-	_, known := c.of(args[0].Column)
+	_, known := c.value(args[0].Column)
 	return answerOf(known == not)
 }
 
 // truth interprets the value of a column as yes or no.
 func (c condition) truth(column string) answer {
-	v, known := c.of(column)
+	v, known := c.value(column)
 	is, ok := booleanOf(v)
 	isNumber := v == "0" || v == "1"
-	if !known || !ok || !c.valued && !isNumber && c.class(column) != personal.Bool {
+	if !known || !ok || !c.isCheck && !isNumber && c.class(column) != personal.Bool {
 		return unsure
 	}
 	return answerOf(is)
@@ -130,7 +130,7 @@ func and(a, b answer) answer {
 	return unsure
 }
 
-func (c condition) joined(e schema.Expr) answer {
+func (c condition) andOr(e schema.Expr) answer {
 	all := yes
 	if e.Op == "OR" {
 		all = no
@@ -146,7 +146,7 @@ func (c condition) joined(e schema.Expr) answer {
 	return all
 }
 
-func (c condition) among(of schema.Expr, list []schema.Expr, not bool) answer {
+func (c condition) oneOf(of schema.Expr, list []schema.Expr, not bool) answer {
 	in := no
 	for _, item := range list {
 		in = negated(and(negated(in), negated(c.compare("=", of, item))))
@@ -166,8 +166,8 @@ func (c condition) operand(e schema.Expr) (operand, bool) {
 			"boolean": personal.Bool}[e.Literal.Kind]
 		return operand{text: e.Literal.Value, class: class}, ok
 	case e.Column != "":
-		v, known := c.of(e.Column)
-		if !known || c.valued {
+		v, known := c.value(e.Column)
+		if !known || c.isCheck {
 			return operand{text: v}, known
 		}
 		return operand{text: v, class: c.class(e.Column)}, true
@@ -179,7 +179,7 @@ func (c condition) operand(e schema.Expr) (operand, bool) {
 	case !known:
 	case e.Cast != nil:
 		v.vague = v.vague || v.isPadded()
-		return v, c.valued || v.keptBy(*e.Cast)
+		return v, c.isCheck || v.keptBy(*e.Cast)
 	case e.Op == "NEG":
 		v.text = "-" + v.text
 		return v, true
@@ -191,11 +191,11 @@ func (c condition) operand(e schema.Expr) (operand, bool) {
 
 func (c condition) call(name string, of operand) (operand, bool) {
 	v := of.text
-	if !c.valued && !of.isIn(textClasses) {
+	if !c.isCheck && !of.isIn(textClasses) {
 		return operand{}, false
 	}
 	length := utf8.RuneCountInString(v)
-	isSure := c.valued || !of.vague && !of.isPadded()
+	isSure := c.isCheck || !of.vague && !of.isPadded()
 	number := func(n int) operand { return operand{text: strconv.Itoa(n), class: personal.Integer} }
 	switch name {
 	case "lower", "lcase":
@@ -222,14 +222,14 @@ func (c condition) compare(op string, a, b schema.Expr) answer {
 	if !known || !known2 {
 		return unsure
 	}
-	if !c.valued {
-		return certain(op, left, right)
+	if !c.isCheck {
+		return compareForRule(op, left, right)
 	}
-	return compared(op, left.text, right.text)
+	return compareForCheck(op, left.text, right.text)
 }
 
-// compared compares two values as a check does. It does not know their types.
-func compared(op, left, right string) answer {
+// compareForCheck compares two values as a check does. It does not know their types.
+func compareForCheck(op, left, right string) answer {
 	switch op {
 	case "=":
 		return same(left, right)
@@ -276,7 +276,8 @@ func numbers(left, right string) (x, y float64, ok bool) {
 	return x, y, err == nil
 }
 
-// like reports whether a value matches a LIKE pattern.
+// like reports whether a value matches a LIKE pattern. It returns true for a pattern that cannot be
+// evaluated.
 func like(v, pattern string, fold bool) bool {
 	var form strings.Builder
 	form.WriteString("(?s")

@@ -15,21 +15,21 @@ type columnID [3]string
 // column is the known information about one column, from the dump and from its schema description.
 type column struct {
 	engine.Column
-	id      columnID
-	label   string
-	typ     personal.Type
-	key     bool        // it alone is the primary key
-	unique  bool        // part of a primary key, or of a unique constraint or index
-	checks  []boundExpr // the checks that apply to it
-	divides bool        // it is part of the table's partition key
-	defined int         // number of the table's checks in SQL that mention it
-	to      []columnID  // the columns its foreign keys reference
-	linked  bool        // it is part of a foreign key, on either side
-	folds   bool        // its database compares its values without case
-	refs    string      // the table it references
-	comment string
-	samples []string
-	fields  []*column // of a composite type
+	id              columnID
+	label           string
+	typ             personal.Type
+	key             bool        // it alone is the primary key
+	unique          bool        // part of a primary key, or of a unique constraint or index
+	checks          []boundExpr // the checks that apply to it
+	partitionKey    bool        // it is part of the table's partition key
+	sqlChecks       int         // number of the table's checks in SQL that mention it
+	references      []columnID  // the columns its foreign keys reference
+	linked          bool        // it is part of a foreign key, on either side
+	ignoresCase     bool        // its database compares its values without case
+	referencedTable string      // the table it references
+	comment         string
+	samples         []string
+	fields          []*column // of a composite type
 }
 
 // boundExpr is a check and the name by which it refers to the column.
@@ -40,38 +40,41 @@ type boundExpr struct {
 
 // facts holds the columns of a dump.
 type facts struct {
-	tables []engine.Shape
-	of     map[columnID]*column
+	tables  []engine.Shape
+	columns map[columnID]*column
 }
 
 // factsOf combines a dump's contents with its schema description, which is nil in snapshots of
 // older versions.
 func factsOf(c engine.Contents) *facts {
-	s := c.Schema
-	f := &facts{tables: c.Tables, of: map[columnID]*column{}}
+	f := &facts{tables: c.Tables, columns: map[columnID]*column{}}
 	for _, t := range c.Tables {
 		for i, col := range t.Columns {
 			id := columnID{t.Schema, t.Name, col.Name}
-			f.of[id] = &column{Column: col, id: id, label: tableLabel(t) + "." + col.Name, samples: t.Samples[i],
+			f.columns[id] = &column{Column: col, id: id, label: tableLabel(t) + "." + col.Name, samples: t.Samples[i],
 				typ: personal.ParseType(col.Type)}
 		}
 		f.definitions(t)
 	}
-	defer f.composites(c.Composites)
-	if s == nil {
-		return f
+	if c.Schema != nil {
+		f.addSchema(c.Schema)
 	}
+	f.addCompositeFields(c.Composites)
+	return f
+}
+
+// addSchema adds the facts in a schema description.
+func (f *facts) addSchema(s *schema.Schema) {
 	for _, t := range s.Tables {
 		for _, col := range t.Columns {
-			if known := f.of[columnID{t.Schema, t.Name.Name, col.Name}]; known != nil {
+			if known := f.columns[columnID{t.Schema, t.Name.Name, col.Name}]; known != nil {
 				known.describe(col, s)
-				known.folds = foldsCase(col, t)
+				known.ignoresCase = foldsCase(col, t)
 			}
 		}
 		f.constraints(t, s)
 	}
 	f.partitions(s)
-	return f
 }
 
 // partitions marks the columns of partition keys.
@@ -97,8 +100,8 @@ func (f *facts) partitions(s *schema.Schema) {
 			names = append(names, by[t.PartitionOf.Table]...)
 		}
 		for _, name := range names {
-			if c := f.of[columnID{t.Schema, t.Name.Name, name}]; c != nil {
-				c.divides = true
+			if c := f.columns[columnID{t.Schema, t.Name.Name, name}]; c != nil {
+				c.partitionKey = true
 			}
 		}
 	}
@@ -154,13 +157,13 @@ func typeOf(t schema.Type) personal.Type {
 
 // constraints adds the facts about columns that follow from their table's constraints.
 func (f *facts) constraints(t schema.Table, s *schema.Schema) {
-	at := func(name string) *column { return f.of[columnID{t.Schema, t.Name.Name, name}] }
+	at := func(name string) *column { return f.columns[columnID{t.Schema, t.Name.Name, name}] }
 	unique := func(columns []schema.KeyColumn, alone bool) {
 		for _, k := range columns {
 			if c := at(k.Name); c != nil {
 				c.unique = true
 				c.key = c.key || alone
-				c.folds = c.folds || k.Collation != nil && foldingName(k.Collation.Name)
+				c.ignoresCase = c.ignoresCase || k.Collation != nil && foldingName(k.Collation.Name)
 			}
 		}
 	}
@@ -186,9 +189,9 @@ func (f *facts) constraints(t schema.Table, s *schema.Schema) {
 		}
 		for i, name := range k.Columns {
 			if c := at(name); c != nil && i < len(to) {
-				c.to = append(c.to, columnID{k.To.Schema, k.To.Name, to[i]})
-				c.refs, c.linked = k.To.Name, true
-				if other := f.of[columnID{k.To.Schema, k.To.Name, to[i]}]; other != nil {
+				c.references = append(c.references, columnID{k.To.Schema, k.To.Name, to[i]})
+				c.referencedTable, c.linked = k.To.Name, true
+				if other := f.columns[columnID{k.To.Schema, k.To.Name, to[i]}]; other != nil {
 					other.linked = true
 				}
 			}
@@ -231,15 +234,15 @@ func columnsOf(e schema.Expr) []string {
 	return names
 }
 
-// unknown reports whether the column has a check that the description does not contain.
-func (c *column) unknown() bool {
+// hasUnknownCheck reports whether the column has a check that the description does not contain.
+func (c *column) hasUnknownCheck() bool {
 	described := 0
 	for _, check := range c.checks {
 		if check.value == c.Name {
 			described++
 		}
 	}
-	return c.defined > described
+	return c.sqlChecks > described
 }
 
 // definitions reads the SQL of indexes and checks that the schema description may omit, such as
@@ -254,12 +257,12 @@ func (f *facts) definitions(t engine.Shape) {
 			if !words[col.Name] {
 				continue
 			}
-			c := f.of[columnID{t.Schema, t.Name, col.Name}]
+			c := f.columns[columnID{t.Schema, t.Name, col.Name}]
 			c.unique = c.unique || isUnique
-			c.folds = c.folds || isUnique && (strings.Contains(upper, "LOWER(") || strings.Contains(upper, "UPPER(") ||
+			c.ignoresCase = c.ignoresCase || isUnique && (strings.Contains(upper, "LOWER(") || strings.Contains(upper, "UPPER(") ||
 				strings.Contains(upper, "NOCASE"))
 			if strings.HasPrefix(upper, "CHECK") {
-				c.defined++
+				c.sqlChecks++
 			}
 		}
 	}

@@ -101,7 +101,7 @@ func (r *Rules) checkFits(f *facts, chosen map[columnID]ColumnRule, key []byte) 
 			continue
 		}
 		for _, col := range t.Columns {
-			c := f.of[columnID{t.Schema, t.Name, col.Name}]
+			c := f.columns[columnID{t.Schema, t.Name, col.Name}]
 			rule := chosen[c.id]
 			if why := misfit(key, rule, c); why != "" {
 				_, where, _ := r.find(t, col.Name)
@@ -153,8 +153,8 @@ func (r *Rules) brokenReference(f *facts, c *column, chosen map[columnID]ColumnR
 	if rule.Mask == "null" || len(c.samples) == 0 {
 		return ""
 	}
-	for _, id := range c.to {
-		to := f.of[id]
+	for _, id := range c.references {
+		to := f.columns[id]
 		if to == nil {
 			continue
 		}
@@ -166,7 +166,7 @@ func (r *Rules) brokenReference(f *facts, c *column, chosen map[columnID]ColumnR
 		}
 		if !maskAlike(key, rule, c, chosen[id], to) {
 			return fmt.Sprintf("%s is masked by %s, and %s, which it refers to, by %s; %s for both would work", c.label,
-				rule.Mask, to.label, chosen[id].Mask, shared(key, c, to))
+				rule.Mask, to.label, chosen[id].Mask, sharedMask(key, c, to))
 		}
 	}
 	return ""
@@ -188,8 +188,8 @@ func maskAlike(key []byte, a ColumnRule, of *column, b ColumnRule, to *column) b
 	return true
 }
 
-// shared returns a mask that can be used for all of the columns and keeps their values equal.
-func shared(key []byte, columns ...*column) string {
+// sharedMask returns a mask that can be used for all of the columns and keeps their values equal.
+func sharedMask(key []byte, columns ...*column) string {
 	for _, mask := range []string{"email", "key", "hash"} {
 		rule := ColumnRule{Mask: mask}
 		if mask == "email" && !slices.ContainsFunc(columns, func(c *column) bool {

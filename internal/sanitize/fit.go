@@ -27,7 +27,7 @@ func maskOf(key []byte, rule ColumnRule, c *column) engine.Mask {
 		return mask
 	}
 	if len(c.fields) > 0 {
-		mask = ofFields(key, rule, c)
+		mask = compositeMask(key, rule, c)
 	}
 	if c.typ.Dims == 0 {
 		return folded(rule.avoid.wrap(fitted(mask, key, rule, c), rule.Mask, key, limitOf(c)), rule, c)
@@ -136,8 +136,7 @@ func asUUID(mask engine.Mask) engine.Mask {
 func filled(mask engine.Mask, t personal.Type) engine.Mask {
 	instead, ok := map[personal.Class]string{
 		personal.Text: "", personal.Integer: "0", personal.Decimal: "0", personal.Float: "0",
-		personal.Date:      "2000-01-01",
-		personal.Timestamp: "2000-01-01", personal.Year: "2000",
+		personal.Date: "2000-01-01", personal.Timestamp: "2000-01-01", personal.Year: "2000",
 	}[t.Class]
 	if !ok {
 		return mask
@@ -184,10 +183,10 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 	if rule.Mask == "keep" {
 		return ""
 	}
-	if c.divides {
+	if c.partitionKey {
 		return "the table is partitioned by it"
 	}
-	if rule.byRow() {
+	if rule.needsRow() {
 		return rowMisfit(key, rule, c)
 	}
 	if rule.Mask == "null" && (c.NotNull || c.key) {
@@ -197,24 +196,27 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 		return ""
 	}
 	if c.unique {
-		if why := notUnique(rule, c); why != "" {
+		if why := uniqueMisfit(rule, c); why != "" {
 			return why
 		}
 	}
-	if rule.Mask == "constant" || rule.Mask == "choice" {
-		return c.holdsAll(append(slices.Clone(rule.Values), constants(rule)...))
+	switch rule.Mask {
+	case "constant":
+		return c.holdsAll([]string{rule.Value})
+	case "choice":
+		return c.holdsAll(rule.Values)
 	}
 	if why := settingsMisfit(rule, c); why != "" {
 		return why
 	}
-	if why := c.unsuited(rule.Mask); why != "" {
+	if why := c.typeMisfit(rule.Mask); why != "" {
 		return why
 	}
 	return c.holdsMasked(maskOf(key, rule, c))
 }
 
-// unsuited returns the reason why the column's type does not suit a mask, or "".
-func (c *column) unsuited(mask string) string {
+// typeMisfit returns the reason why the column's type does not suit a mask, or "".
+func (c *column) typeMisfit(mask string) string {
 	if mask == "coordinates" && c.typ.Class == personal.Point && slices.ContainsFunc(c.samples, isBinaryPoint) {
 		return fmt.Sprintf("the values of its type %s are binary", c.Type)
 	}
@@ -229,14 +231,6 @@ func (c *column) unsuited(mask string) string {
 // (1,2).
 func isBinaryPoint(sample string) bool { return !strings.HasPrefix(sample, "(") }
 
-// constants returns the rule's value if its mask is constant.
-func constants(rule ColumnRule) []string {
-	if rule.Mask == "constant" {
-		return []string{rule.Value}
-	}
-	return nil
-}
-
 // settingsMisfit returns the reason why the map, the pattern or the fields of a rule do not suit a
 // column, or "".
 func settingsMisfit(rule ColumnRule, c *column) string {
@@ -244,7 +238,7 @@ func settingsMisfit(rule ColumnRule, c *column) string {
 	case "dictionary":
 		return c.holdsAll(slices.Collect(maps.Values(rule.Map)))
 	case "replace":
-		return matchesNone(rule, c)
+		return patternMisfit(rule, c)
 	case "composite":
 		return fieldsMisfit(rule, c)
 	}
@@ -272,9 +266,9 @@ func (c *column) holdsMasked(mask engine.Mask) string {
 	return ""
 }
 
-// matchesNone returns the reason why a pattern is probably wrong: it matches no sampled value.
-// Otherwise it returns "".
-func matchesNone(rule ColumnRule, c *column) string {
+// patternMisfit returns the reason why a pattern is probably wrong, or "": it matches no sampled
+// value.
+func patternMisfit(rule ColumnRule, c *column) string {
 	pattern, err := regexp.Compile(rule.Pattern)
 	if err != nil || len(c.samples) == 0 || slices.ContainsFunc(c.samples, pattern.MatchString) {
 		return ""
@@ -295,7 +289,7 @@ func (c *column) holdsAll(values []string) string {
 // preference. Values of an unknown type are checked by the load.
 func (c *column) loose() bool { return c.id[0] == "" && c.typ.Class == personal.Other }
 
-func notUnique(rule ColumnRule, c *column) string {
+func uniqueMisfit(rule ColumnRule, c *column) string {
 	if n := len(rule.Map) + len(rule.Values); n > 0 {
 		return "its values must stay unique, and the rule has only " + snap.Plural(n, "value", "values")
 	}
@@ -357,8 +351,8 @@ func valid(v string, t personal.Type) bool {
 		return isXML(v)
 	case personal.IP:
 		_, err := netip.ParsePrefix(v)
-		_, alone := netip.ParseAddr(v)
-		return err == nil || alone == nil
+		_, addrErr := netip.ParseAddr(v)
+		return err == nil || addrErr == nil
 	case personal.MAC:
 		_, err := net.ParseMAC(v)
 		return err == nil

@@ -35,7 +35,7 @@ func foldingName(name string) bool {
 // column is part of a foreign key, or if its values must stay unique and its mask is key. Values
 // that differ only in case then get results that differ only in case.
 func folded(mask engine.Mask, rule ColumnRule, c *column) engine.Mask {
-	if !c.folds || !c.linked && !(c.unique && rule.Mask == "key") {
+	if !c.ignoresCase || !c.linked && !(c.unique && rule.Mask == "key") {
 		return mask
 	}
 	return func(v string) (string, bool) {

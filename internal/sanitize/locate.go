@@ -19,8 +19,8 @@ type Locator struct {
 	same map[int]bool // values still unchanged in their own column
 	seen map[int]map[string]bool
 
-	random  map[string]bool // columns whose masks draw values, which can equal an original by chance
-	chances map[int]bool    // values that are in a masked copy by chance
+	random       map[string]bool // columns whose masks draw values, which can equal an original by chance
+	coincidences map[int]bool    // values that are in a masked copy by chance
 }
 
 // place records that values of one column were found in another column.
@@ -29,7 +29,7 @@ type place struct{ of, in string }
 // NewLocator returns a locator for the given originals, which are UTF-8 text.
 func NewLocator(originals []Watched) *Locator {
 	return &Locator{f: newFinder(originals), rows: map[place]int{}, same: map[int]bool{},
-		seen: map[int]map[string]bool{}, chances: map[int]bool{}}
+		seen: map[int]map[string]bool{}, coincidences: map[int]bool{}}
 }
 
 // Locator returns a locator for the plan's originals that distinguishes coincidences from leaks.
@@ -87,7 +87,7 @@ func (l *Locator) record(label, before, v string) {
 		defer l.mu.Unlock()
 		w := l.f.watched[at]
 		if l.random[label] && !contains(before, w.Value) {
-			l.chances[at] = true
+			l.coincidences[at] = true
 			return
 		}
 		if w.Column == label && w.Value == v {
@@ -118,7 +118,7 @@ func contains(text, value string) bool {
 // Coincidences returns the originals that masks produced by chance from other values.
 func (l *Locator) Coincidences() []Watched {
 	var all []Watched
-	for at := range l.chances {
+	for at := range l.coincidences {
 		all = append(all, l.f.watched[at])
 	}
 	return all
@@ -198,7 +198,7 @@ func Originals(c engine.Contents, sql string) []Watched {
 	var all []Watched
 	for _, t := range c.Tables {
 		for i, col := range t.Columns {
-			k := f.of[columnID{t.Schema, t.Name, col.Name}]
+			k := f.columns[columnID{t.Schema, t.Name, col.Name}]
 			if shared[k.label] || shared[t.Name+"."+col.Name] {
 				continue
 			}

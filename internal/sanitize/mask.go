@@ -73,7 +73,7 @@ func makers() map[string]maker {
 		"replace":       replaced,
 		"json":          byPath,
 		"xml":           xmlByPath,
-		"composite": func([]byte, ColumnRule, int) engine.Mask { // see ofFields
+		"composite": func([]byte, ColumnRule, int) engine.Mask { // see compositeMask
 			return func(string) (string, bool) { return "", true }
 		},
 		"template": func([]byte, ColumnRule, int) engine.Mask { // see rowMasks
@@ -82,7 +82,7 @@ func makers() map[string]maker {
 
 		"key":         keyed,
 		"ip":          ipAddress,
-		"mac":         hardware,
+		"mac":         macAddress,
 		"coordinates": coordinates,
 		"card":        card,
 		"iban":        iban,
@@ -96,11 +96,11 @@ func makers() map[string]maker {
 // Example returns the result of a mask without settings for a value and a public key. It shows
 // the kind of values that the mask produces, for documentation and tests.
 func Example(mask, value string) string {
-	made, ok := makers()[mask]
+	newMask, ok := makers()[mask]
 	if !ok {
 		return ""
 	}
-	if m := made(proposalKey, ColumnRule{Mask: mask}, 0); m != nil {
+	if m := newMask(proposalKey, ColumnRule{Mask: mask}, 0); m != nil {
 		value, _ = m(value)
 	}
 	return value

@@ -9,8 +9,8 @@ import (
 )
 
 // ipAddress replaces IP addresses with addresses of the private networks of IPv4 and IPv6 (RFC
-// 1918, RFC 4193), which belong to nobody. A network becomes a network of the same size. Anything
-// around an address is removed.
+// 1918, RFC 4193), which belong to nobody. A network becomes a network of the same size. Any other
+// value becomes an IPv4 address.
 func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "ip")
 	return text(func(v string) string {
@@ -20,26 +20,26 @@ func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 		d := from.digest(v)
 		bare, size, hasSize := strings.Cut(v, "/")
 		a, err := netip.ParseAddr(bare)
-		made := netip.AddrFrom4([4]byte{10, d[0], d[1], d[2]})
+		masked := netip.AddrFrom4([4]byte{10, d[0], d[1], d[2]})
 		if err == nil && a.Is6() && !a.Is4In6() {
-			made = netip.AddrFrom16([16]byte{0xfd, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8], d[9], d[10],
+			masked = netip.AddrFrom16([16]byte{0xfd, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8], d[9], d[10],
 				d[11], d[12], d[13], d[14]})
 		}
 		if hasSize && err == nil {
-			if p, err := netip.ParsePrefix(made.String() + "/" + size); err == nil {
+			if p, err := netip.ParsePrefix(masked.String() + "/" + size); err == nil {
 				if whole, err := netip.ParsePrefix(v); err == nil && whole.Masked().Addr() == whole.Addr() {
 					p = p.Masked() // a network address has no host bits
 				}
 				return cut(p.String(), limit)
 			}
 		}
-		return cut(made.String(), limit)
+		return cut(masked.String(), limit)
 	})
 }
 
-// hardware replaces hardware addresses with locally administered ones (IEEE 802), which belong to
+// macAddress replaces hardware addresses with locally administered ones (IEEE 802), which belong to
 // no device. The notation remains.
-func hardware(key []byte, _ ColumnRule, limit int) engine.Mask {
+func macAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "mac")
 	return text(func(v string) string {
 		if v == "" {
@@ -50,9 +50,9 @@ func hardware(key []byte, _ ColumnRule, limit int) engine.Mask {
 		if m, err := net.ParseMAC(v); err == nil {
 			length = len(m)
 		}
-		made := net.HardwareAddr(d[:min(length, len(d))])
-		made[0] = made[0]&0xfc | 0x02
-		out := made.String()
+		masked := net.HardwareAddr(d[:min(length, len(d))])
+		masked[0] = masked[0]&0xfc | 0x02
+		out := masked.String()
 		if strings.Contains(v, "-") {
 			out = strings.ReplaceAll(out, ":", "-")
 		}

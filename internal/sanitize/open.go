@@ -18,10 +18,10 @@ import (
 	"snap/internal/personal"
 )
 
-// Open holds the columns of a dump that a rules file does not decide on, with a proposal for each:
-// columns without a rule, and columns whose rule is [Undecided]. Callers can read names, rules and
-// reasons from it, but not its sampled values.
-type Open struct {
+// OpenColumns holds the columns of a dump that a rules file does not decide on, with a proposal for
+// each: columns without a rule, and columns whose rule is [Undecided]. Callers can read names,
+// rules and reasons from it, but not its sampled values.
+type OpenColumns struct {
 	Columns []OpenColumn
 
 	path  string
@@ -48,10 +48,10 @@ func (c OpenColumn) Pattern() bool { return strings.Contains(c.Label(), "*") }
 // samplesToTry is how many sampled values of a column are kept to try masks with.
 const samplesToTry = 20
 
-// ReadOpen reads a rules file, which need not exist, and returns the columns of a dump that it does
-// not decide on.
-func ReadOpen(path string, c engine.Contents) (*Open, error) {
-	o := &Open{path: path, known: map[string]*column{}}
+// ReadOpenColumns reads a rules file, which need not exist, and returns the columns of a dump that
+// it does not decide on.
+func ReadOpenColumns(path string, c engine.Contents) (*OpenColumns, error) {
+	o := &OpenColumns{path: path, known: map[string]*column{}}
 	rules := &Rules{}
 	base, err := os.ReadFile(path)
 	switch {
@@ -65,10 +65,10 @@ func ReadOpen(path string, c engine.Contents) (*Open, error) {
 		}
 		o.base, o.draft = append([]byte{}, base...), base
 	}
-	facts := factsOf(c)
-	proposals := propose(facts)
+	f := factsOf(c)
+	proposals := propose(f)
 	sure := map[string]string{}
-	if err := o.addMissing(rules, facts, proposals, sure); err != nil {
+	if err := o.addMissing(rules, f, proposals, sure); err != nil {
 		return nil, err
 	}
 	v, err := parseReview(path, o.draft)
@@ -90,17 +90,17 @@ func ReadOpen(path string, c engine.Contents) (*Open, error) {
 		}
 		o.Columns = append(o.Columns, col)
 	}
-	o.keepFacts(facts)
+	o.keepFacts(f)
 	return o, nil
 }
 
 // keepFacts stores the known information about the open columns, so that other masks can be tried.
-func (o *Open) keepFacts(f *facts) {
+func (o *OpenColumns) keepFacts(f *facts) {
 	open := map[string]bool{}
 	for _, c := range o.Columns {
 		open[c.Label()] = true
 	}
-	for _, c := range f.of {
+	for _, c := range f.columns {
 		if open[c.label] {
 			c.samples = slices.Clone(c.samples[:min(len(c.samples), samplesToTry)])
 			o.known[c.label] = c
@@ -110,14 +110,14 @@ func (o *Open) keepFacts(f *facts) {
 
 // addMissing adds an undecided rule with the proposal's reason for every column that no rule
 // covers. It adds the proposed rules to sure, by the columns' labels.
-func (o *Open) addMissing(rules *Rules, f *facts, proposals map[columnID]proposal, sure map[string]string) error {
+func (o *OpenColumns) addMissing(rules *Rules, f *facts, proposals map[columnID]proposal, sure map[string]string) error {
 	rules.inherit(f)
 	edit, err := newEdit(o.path, o.draft)
 	if err != nil {
 		return err
 	}
 	for _, t := range f.tables {
-		var lines []missing
+		var lines []missingRule
 		for _, col := range t.Columns {
 			if _, _, ok := rules.find(t, col.Name); ok {
 				continue
@@ -132,7 +132,7 @@ func (o *Open) addMissing(rules *Rules, f *facts, proposals map[columnID]proposa
 				sure[tableLabel(t)+"."+col.Name] = p.text()
 				reason += "; " + p.text() + wouldWork
 			}
-			lines = append(lines, missing{key, reason})
+			lines = append(lines, missingRule{key, reason})
 		}
 		if err := edit.add(tableLabel(t), lines); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (o *Open) addMissing(rules *Rules, f *facts, proposals map[columnID]proposa
 }
 
 // CheckUnchanged returns an error of code conflict if the file has changed since it was read.
-func (o *Open) CheckUnchanged() error {
+func (o *OpenColumns) CheckUnchanged() error {
 	now, err := os.ReadFile(o.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -174,7 +174,7 @@ func RuleText(mask string) string { return proposal{rule: ColumnRule{Mask: mask}
 
 // CheckSuits returns an error if a column cannot hold the values of one of [PlainMasks]. The error
 // contains no value.
-func (o *Open) CheckSuits(at int, mask string) error {
+func (o *OpenColumns) CheckSuits(at int, mask string) error {
 	if !slices.Contains(PlainMasks(), mask) {
 		return snap.Invalid(fmt.Sprintf("there is no mask %q that needs no settings", mask), "choose one from the list")
 	}
@@ -190,7 +190,7 @@ func (o *Open) CheckSuits(at int, mask string) error {
 // Text returns the rules file with decisions. rules holds rules by their column's index in Columns.
 // drop holds the tables whose rows are to be dropped. Other open columns remain undecided. Text
 // fails if the file would then differ in anything but these decisions.
-func (o *Open) Text(rules map[int]string, drop map[string]bool) ([]byte, error) {
+func (o *OpenColumns) Text(rules map[int]string, drop map[string]bool) ([]byte, error) {
 	v, err := parseReview(o.path, o.draft)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (o *Open) Text(rules map[int]string, drop map[string]bool) ([]byte, error) 
 
 // verify parses a changed file. The file must still contain everything that it had before, and also
 // the decisions.
-func (o *Open) verify(text []byte, decided map[[2]string]string, drop map[string]bool) error {
+func (o *OpenColumns) verify(text []byte, decided map[[2]string]string, drop map[string]bool) error {
 	want, err := parseRules(o.path, o.draft)
 	if err != nil {
 		return err
@@ -264,7 +264,7 @@ func (r *Rules) stated() Rules {
 	for table, t := range r.Tables {
 		columns := map[string]ColumnRule{}
 		for name, c := range t.Columns {
-			c.parsed, c.filled = nil, nil
+			c.parsedWhen, c.parsedTemplate = nil, nil
 			columns[name] = c
 		}
 		s.Tables[table] = TableRule{Rows: t.Rows, Columns: columns}
@@ -356,11 +356,11 @@ func (e *edit) indentOf(line int) string {
 	return text[:len(text)-len(strings.TrimLeft(text, " "))]
 }
 
-// missing is a column without a rule, as a rules file names it.
-type missing struct{ key, reason string }
+// missingRule is a column without a rule, as a rules file names it.
+type missingRule struct{ key, reason string }
 
 // add adds undecided rules of columns to a table.
-func (e *edit) add(table string, rules []missing) error {
+func (e *edit) add(table string, rules []missingRule) error {
 	if len(rules) == 0 {
 		return nil
 	}
@@ -382,11 +382,11 @@ func (e *edit) add(table string, rules []missing) error {
 	return nil
 }
 
-func columnsBlock(indent string, rules []missing) string {
+func columnsBlock(indent string, rules []missingRule) string {
 	return indent + "columns:\n" + undecided(indent+"  ", rules)
 }
 
-func undecided(indent string, rules []missing) string {
+func undecided(indent string, rules []missingRule) string {
 	var b strings.Builder
 	for _, r := range rules {
 		b.WriteString(ruleLine(indent, r.key, Undecided, r.reason))

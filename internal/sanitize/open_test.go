@@ -69,7 +69,7 @@ func TestOpenColumns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o, err := ReadOpen(written(t, try.file), twoTables())
+			o, err := ReadOpenColumns(written(t, try.file), twoTables())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestOpenColumns(t *testing.T) {
 			if strings.Contains(string(text), "would work") || strings.Contains(string(text), "private.test") {
 				t.Errorf("a hint is left, or a value is in the file:\n%s", text)
 			}
-			again, err := ReadOpen(written(t, string(text)), twoTables())
+			again, err := ReadOpenColumns(written(t, string(text)), twoTables())
 			if err != nil || len(again.Columns) != 0 {
 				t.Errorf("still open: %+v, %v", again, err)
 			}
@@ -112,7 +112,7 @@ func TestOpenColumns(t *testing.T) {
 func TestOpenColumnsStayUndecided(t *testing.T) {
 	t.Parallel()
 	path := written(t, "-")
-	o, err := ReadOpen(path, twoTables())
+	o, err := ReadOpenColumns(path, twoTables())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestOpenColumnsStayUndecided(t *testing.T) {
 	if rules.Tables["log"].Rows != "drop" || rules.Tables["people"].Rows != "" {
 		t.Errorf("%+v", rules.Tables)
 	}
-	again, err := ReadOpen(written(t, string(text)), twoTables())
+	again, err := ReadOpenColumns(written(t, string(text)), twoTables())
 	if err != nil || len(again.Columns) != 3 {
 		t.Fatalf("%+v, %v", again, err)
 	}
@@ -160,7 +160,7 @@ func TestOpenColumnsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"-", "", "tables:\n"} {
 		path := written(t, file)
-		o, err := ReadOpen(path, twoTables())
+		o, err := ReadOpenColumns(path, twoTables())
 		if err != nil || o.CheckUnchanged() != nil {
 			t.Fatalf("%q: %v, %v", file, err, o.CheckUnchanged())
 		}
@@ -180,11 +180,11 @@ func TestOpenColumnsAreRefused(t *testing.T) {
 	for _, file := range []string{"tables: {}\n", "tables: {people: {columns: {id: keep}}}\n",
 		"tables:\n  people: {columns: {id: keep}}\n", "tables:\n  people:\n    columns: {id: keep}\n",
 		"tables: &a\n  people:\n    columns: &b\n      id: keep\n", "tables: [", "a: b\n"} {
-		if o, err := ReadOpen(written(t, file), twoTables()); err == nil {
+		if o, err := ReadOpenColumns(written(t, file), twoTables()); err == nil {
 			t.Errorf("%q was accepted: %+v", file, o.Columns)
 		}
 	}
-	o, err := ReadOpen(written(t, "tables:\n  \"*\": {columns: {\"*\": decide}}\n"), twoTables())
+	o, err := ReadOpenColumns(written(t, "tables:\n  \"*\": {columns: {\"*\": decide}}\n"), twoTables())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestOpenColumnsAreRefused(t *testing.T) {
 // A mask is refused if the column cannot hold its values. The refusal contains no value.
 func TestOpenColumnsHoldTheirMasks(t *testing.T) {
 	t.Parallel()
-	o, err := ReadOpen(written(t, "-"), twoTables())
+	o, err := ReadOpenColumns(written(t, "-"), twoTables())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestManyOpenColumns(t *testing.T) {
 		c.Tables = append(c.Tables, s)
 	}
 	began := time.Now()
-	o, err := ReadOpen(written(t, "-"), c)
+	o, err := ReadOpenColumns(written(t, "-"), c)
 	if err != nil || len(o.Columns) != 50_000 {
 		t.Fatal(err)
 	}

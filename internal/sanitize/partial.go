@@ -245,7 +245,7 @@ func checkPartial(c ColumnRule) string {
 		if c.Mask == "xml" && slices.Contains(xmlPath(path), "") {
 			return fmt.Sprintf("has the path %q, which is not a path such as person/email or person/@id", path)
 		}
-		if c.Paths[path].byRow() || c.Paths[path].Template != "" {
+		if c.Paths[path].needsRow() || c.Paths[path].Template != "" {
 			return fmt.Sprintf("at %s cannot have a condition or a template", path)
 		}
 		if why := checkSettings(c.Paths[path]); why != "" {
@@ -255,11 +255,11 @@ func checkPartial(c ColumnRule) string {
 	return ""
 }
 
-// draws reports whether a rule produces values that contain no part of the original. A mask with
-// paths does so if the masks of all of its paths do.
-func (c ColumnRule) draws() bool {
+// replacesWhole reports whether a rule produces values that contain no part of the original. A mask
+// with paths does so if the masks of all of its paths do.
+func (c ColumnRule) replacesWhole() bool {
 	for _, at := range c.Paths {
-		if !at.draws() {
+		if !at.replacesWhole() {
 			return false
 		}
 	}

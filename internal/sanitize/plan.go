@@ -57,7 +57,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			if !ok || rule.Mask == Undecided {
 				continue // requireComplete reports it
 			}
-			known := f.of[columnID{t.Schema, t.Name, column.Name}]
+			known := f.columns[columnID{t.Schema, t.Name, column.Name}]
 			rule.avoid = originals
 			chosen[known.id], rows.rules[column.Name], rows.known[column.Name] = rule, rule, known
 			mask := maskOf(key, rule, known)
@@ -70,7 +70,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			if rule.Mask == "key" && known.unique {
 				plan.Permuted = append(plan.Permuted, column.Name)
 			}
-			p.random[known.label] = rule.draws() && !rule.byRow()
+			p.random[known.label] = rule.replacesWhole() && !rule.needsRow()
 			p.watch(rule, known, mask)
 		}
 		if r.drops(t) {
@@ -172,15 +172,15 @@ func (r *Rules) inherit(f *facts) {
 	for range f.tables { // a reference can refer to a reference
 		for _, t := range f.tables {
 			for _, col := range t.Columns {
-				r.inheritAt(f, f.of[columnID{t.Schema, t.Name, col.Name}])
+				r.inheritAt(f, f.columns[columnID{t.Schema, t.Name, col.Name}])
 			}
 		}
 	}
 }
 
 func (r *Rules) inheritAt(f *facts, c *column) {
-	for _, id := range c.to {
-		if f.of[id] == nil {
+	for _, id := range c.references {
+		if f.columns[id] == nil {
 			continue
 		}
 		rule, _, _ := r.find(engine.Shape{Schema: id[0], Name: id[1]}, id[2])
@@ -192,7 +192,8 @@ func (r *Rules) inheritAt(f *facts, c *column) {
 
 // find returns the rule of a column. It looks first at the rule of its table by name, then at the
 // rules of tables and columns by pattern, then at the rule of a column that this column refers to,
-// and then at keep. If the table's rows are dropped, the column needs no rule.
+// and then at keep. If the table's rows are dropped, the column needs no rule. where is the key of
+// the rule in the result of [Rules.matched].
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
 	for _, exact := range []bool{true, false} {

@@ -9,9 +9,9 @@ import (
 
 // proposal is the entry for one column in an initial rules file.
 type proposal struct {
-	rule   ColumnRule
-	reason string
-	hold   string // a rule for an undecided column, if redact cannot be used for it
+	rule     ColumnRule
+	reason   string
+	fallback string // a rule for an undecided column, if redact cannot be used for it
 }
 
 // text returns the rule as written in a rules file.
@@ -41,13 +41,12 @@ func propose(f *facts) map[columnID]proposal {
 	for _, t := range f.tables {
 		table := personal.Table{Name: t.Name}
 		for _, col := range t.Columns {
-			c := f.of[columnID{t.Schema, t.Name, col.Name}]
+			c := f.columns[columnID{t.Schema, t.Name, col.Name}]
 			table.Columns = append(table.Columns, personal.Column{Name: c.Name, Type: c.typ, Comment: c.comment,
-				Key:       c.key,
-				Reference: c.refs, Samples: c.samples})
+				Key: c.key, Reference: c.referencedTable, Samples: c.samples})
 		}
 		for i, finding := range personal.Judge(table, known) {
-			c := f.of[columnID{t.Schema, t.Name, t.Columns[i].Name}]
+			c := f.columns[columnID{t.Schema, t.Name, t.Columns[i].Name}]
 			all[c.id] = proposalFor(finding, c)
 			if len(c.fields) > 0 {
 				all[c.id] = proposeFields(finding, c, known)
@@ -56,12 +55,12 @@ func propose(f *facts) map[columnID]proposal {
 	}
 	alignReferences(f, all)
 	for id, p := range all {
-		if c := f.of[id]; p.rule.Mask == Undecided && p.hold == "" &&
+		if c := f.columns[id]; p.rule.Mask == Undecided && p.fallback == "" &&
 			misfit(proposalKey, ColumnRule{Mask: "redact"}, c) != "" {
-			p.hold = remedy(proposalKey, c)
+			p.fallback = remedy(proposalKey, c)
 		}
-		if p.hold != "" {
-			p.reason += "; " + p.hold + wouldWork
+		if p.fallback != "" {
+			p.reason += "; " + p.fallback + wouldWork
 		}
 		all[id] = p
 	}
@@ -83,7 +82,7 @@ func proposalFor(found personal.Finding, c *column) proposal {
 func firstFit(c *column, reason string, rules ...ColumnRule) proposal {
 	why := ""
 	for _, rule := range rules {
-		if why = misfit(proposalKey, rule, c); why == "" && c.certain(rule) {
+		if why = misfit(proposalKey, rule, c); why == "" && c.checksAreCertain(rule) {
 			return proposal{rule: rule, reason: reason}
 		}
 	}
@@ -93,12 +92,12 @@ func firstFit(c *column, reason string, rules ...ColumnRule) proposal {
 	return proposal{rule: ColumnRule{Mask: Undecided}, reason: reason + "; " + why}
 }
 
-// certain reports whether all of the column's checks can be evaluated for the rule.
-func (c *column) certain(rule ColumnRule) bool {
+// checksAreCertain reports whether all of the column's checks can be evaluated for the rule.
+func (c *column) checksAreCertain(rule ColumnRule) bool {
 	if rule.Mask == "null" {
 		return true
 	}
-	if c.unknown() {
+	if c.hasUnknownCheck() {
 		return false
 	}
 	mask := maskOf(proposalKey, rule, c)
@@ -186,7 +185,7 @@ func alignReferences(f *facts, all map[columnID]proposal) {
 		if !slices.ContainsFunc(rules, func(m string) bool { return m != "keep" }) {
 			continue
 		}
-		mask, hold := shared(proposalKey, group...), ""
+		mask, hold := sharedMask(proposalKey, group...), ""
 		if slices.Contains(rules, Undecided) || mask == "keep" {
 			mask, hold = Undecided, mask
 		}
@@ -211,10 +210,10 @@ func groups(f *facts) [][]*column {
 	var order []*column
 	for _, t := range f.tables {
 		for _, col := range t.Columns {
-			c := f.of[columnID{t.Schema, t.Name, col.Name}]
+			c := f.columns[columnID{t.Schema, t.Name, col.Name}]
 			order = append(order, c)
-			for _, to := range c.to {
-				if f.of[to] != nil {
+			for _, to := range c.references {
+				if f.columns[to] != nil {
 					leader[find(c.id)] = find(to)
 				}
 			}

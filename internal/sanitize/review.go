@@ -19,11 +19,11 @@ import (
 type Review struct {
 	path  string
 	lines []string
-	all   []proposed
+	all   []proposedRule
 }
 
-// proposed is a rule that consists of a mask's name, and its position in the file.
-type proposed struct {
+// proposedRule is a rule that consists of a mask's name, and its position in the file.
+type proposedRule struct {
 	Column, Mask, Reason string
 	table, name          string // the parts of Column
 	line, column         int    // of the mask's name, counted from zero
@@ -33,7 +33,7 @@ type proposed struct {
 type Group struct {
 	Mask, Reason string
 	Columns      []string
-	Would        string // a rule that suits all of them, according to --init; "" if unknown
+	Suggestion   string // a rule that suits all of them, according to --init; "" if unknown
 	at           []int
 }
 
@@ -60,7 +60,7 @@ func parseReview(path string, text []byte) (*Review, error) {
 		if !ok || s.Token == nil || s.Token.Position == nil {
 			return
 		}
-		p := proposed{Column: table + "." + column, table: table, name: column, Mask: s.Value,
+		p := proposedRule{Column: table + "." + column, table: table, name: column, Mask: s.Value,
 			line: s.Token.Position.Line - 1, column: s.Token.Position.Column - 1}
 		if p.line >= len(v.lines) || !strings.HasPrefix(runesFrom(v.lines[p.line], p.column), s.Value) {
 			return // a quoted or otherwise unusual rule
@@ -87,8 +87,8 @@ func (v *Review) Groups(mask string) []Group {
 		}
 		g := by[p.Reason]
 		if g == nil {
-			reason, would := splitReason(p.Reason)
-			g = &Group{Mask: mask, Reason: reason, Would: would}
+			reason, rule := splitReason(p.Reason)
+			g = &Group{Mask: mask, Reason: reason, Suggestion: rule}
 			by[p.Reason] = g
 		}
 		g.Columns, g.at = append(g.Columns, p.Column), append(g.at, i)
@@ -126,7 +126,7 @@ func (v *Review) Counts() map[string]int {
 
 // One returns a group with only column i of g.
 func (g Group) One(i int) Group {
-	return Group{Mask: g.Mask, Reason: g.Reason, Would: g.Would, Columns: g.Columns[i : i+1], at: g.at[i : i+1]}
+	return Group{Mask: g.Mask, Reason: g.Reason, Suggestion: g.Suggestion, Columns: g.Columns[i : i+1], at: g.at[i : i+1]}
 }
 
 // Decide gives the columns of a group a rule, in the form of a rules file. The comments keep the

@@ -15,7 +15,7 @@ func TestReview(t *testing.T) {
 tables:
   a:
     columns:
-      id: keep                                 # the number of a row
+      id: keep                                 # the ID of a row
       "x y": decide                            # free text
       note: decide                             # free text
       kind: decide                             # text of unknown meaning; format would work
@@ -37,7 +37,7 @@ tables:
 			v.Decide(g.One(0), `"null"`)
 			v.Decide(g.One(1), "redact")
 		case "text of unknown meaning":
-			v.Decide(g, g.Would)
+			v.Decide(g, g.Suggestion)
 		default:
 			v.Decide(g, "keep")
 		}

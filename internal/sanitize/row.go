@@ -10,11 +10,12 @@ import (
 	"snap/internal/schema"
 )
 
-// byRow reports whether a rule needs other columns of the row: it has a condition or is a template.
-func (c ColumnRule) byRow() bool { return c.When != "" || c.Mask == "template" }
+// needsRow reports whether a rule needs other columns of the row: it has a condition or is a
+// template.
+func (c ColumnRule) needsRow() bool { return c.When != "" || c.Mask == "template" }
 
-// plain returns the rule without its condition.
-func (c ColumnRule) plain() ColumnRule {
+// unconditional returns the rule without its condition.
+func (c ColumnRule) unconditional() ColumnRule {
 	c.When, c.Else = "", ""
 	return c
 }
@@ -34,7 +35,7 @@ type rowMasks struct {
 func (r rowMasks) all() map[string]engine.RowMask {
 	var masks map[string]engine.RowMask
 	for _, name := range sortedKeys(r.rules) {
-		if !r.rules[name].byRow() {
+		if !r.rules[name].needsRow() {
 			continue
 		}
 		if masks == nil {
@@ -67,7 +68,7 @@ func (r rowMasks) needs(name string) []string {
 	rule := r.rules[name]
 	all := columnsOf(rule.condition())
 	if rule.Mask == "template" {
-		for _, column := range rule.template().columns() {
+		for _, column := range rule.parsedTemplate.columns() {
 			all = append(append(all, column), r.needs(column)...)
 		}
 	}
@@ -80,7 +81,7 @@ func (r rowMasks) needs(name string) []string {
 func (r rowMasks) masked(name, v string, original func(column string) *string) (string, bool) {
 	rule := r.rules[name]
 	class := func(column string) personal.Class { return r.known[column].comparedAs() }
-	if rule.When != "" && (condition{class: class, of: func(column string) (string, bool) {
+	if rule.When != "" && (condition{class: class, value: func(column string) (string, bool) {
 		if column == name {
 			return v, true
 		}
@@ -100,7 +101,7 @@ func (r rowMasks) masked(name, v string, original func(column string) *string) (
 		}
 		return v, false
 	}
-	made := rule.template().fill(func(column string) string {
+	filled := rule.parsedTemplate.fill(func(column string) string {
 		text := original(column)
 		if text == nil {
 			return ""
@@ -111,18 +112,16 @@ func (r rowMasks) masked(name, v string, original func(column string) *string) (
 		}
 		return masked
 	})
-	return cut(made, limitOf(r.known[name])), false
+	return cut(filled, limitOf(r.known[name])), false
 }
 
 // condition returns the parsed condition. An empty condition refers to no columns.
 func (c ColumnRule) condition() schema.Expr {
-	if c.parsed == nil {
+	if c.parsedWhen == nil {
 		return schema.Expr{}
 	}
-	return *c.parsed
+	return *c.parsedWhen
 }
-
-func (c ColumnRule) template() template { return c.filled }
 
 // rowMisfit returns the reason why a rule with a condition or a template cannot be used for a
 // column, or "".
@@ -143,14 +142,14 @@ func rowMisfit(key []byte, rule ColumnRule, c *column) string {
 	if rule.Mask == "template" {
 		return ""
 	}
-	return misfit(key, rule.plain(), c)
+	return misfit(key, rule.unconditional(), c)
 }
 
 // checkRow returns an error if a rule refers to columns that do not exist, or to another template.
 func (r *Rules) checkRow(t engine.Shape, rules map[string]ColumnRule) error {
 	for _, name := range sortedKeys(rules) {
 		rule := rules[name]
-		filled := rule.template().columns()
+		filled := rule.parsedTemplate.columns()
 		for _, column := range append(columnsOf(rule.condition()), filled...) {
 			var why string
 			other, ok := rules[column]
@@ -174,14 +173,14 @@ func (r *Rules) checkRow(t engine.Shape, rules map[string]ColumnRule) error {
 func (r rowMasks) holdsFilled(name string) string {
 	c := r.known[name]
 	for i, v := range c.samples {
-		made, _ := r.masked(name, v, func(column string) *string {
+		filled, _ := r.masked(name, v, func(column string) *string {
 			samples := r.known[column].samples
 			if len(samples) == 0 {
 				return nil
 			}
 			return &samples[i%len(samples)]
 		})
-		if why := c.holds(made); why != "" {
+		if why := c.holds(filled); why != "" {
 			return why
 		}
 	}
@@ -196,7 +195,7 @@ func (r *Rules) filledMisfit(f *facts, t engine.Shape, c *column, chosen map[col
 	rows := rowMasks{key: key, plan: engine.TablePlan{Columns: map[string]engine.Mask{}}, known: map[string]*column{},
 		rules: map[string]ColumnRule{}}
 	for _, col := range t.Columns {
-		of := f.of[columnID{t.Schema, t.Name, col.Name}]
+		of := f.columns[columnID{t.Schema, t.Name, col.Name}]
 		rows.known[col.Name], rows.rules[col.Name] = of, chosen[of.id]
 		rows.plan.Columns[col.Name] = maskOf(key, chosen[of.id], of)
 	}
@@ -228,10 +227,10 @@ func (c *ColumnRule) checkRowSettings() string {
 			return fmt.Sprintf("has the condition %q, which cannot be used; write one such as role <> 'staff' AND "+
 				"age >= 18", c.When)
 		}
-		c.parsed = &e
+		c.parsedWhen = &e
 	}
 	var err error
-	if c.filled, err = parseTemplate(c.Template); err != nil {
+	if c.parsedTemplate, err = parseTemplate(c.Template); err != nil {
 		return fmt.Sprintf("has a template with %v", err)
 	}
 	return ""

@@ -85,9 +85,9 @@ type ColumnRule struct {
 	// of their own.
 	ToReferences bool `yaml:"apply_to_references"`
 
-	parsed *schema.Expr // When
-	filled template     // Template
-	avoid  avoided      // the originals that its masks must not produce
+	parsedWhen     *schema.Expr // When
+	parsedTemplate template     // Template
+	avoid          avoided      // the originals that its masks must not produce
 }
 
 // bound is a number or a date.

@@ -60,7 +60,7 @@ var lastNames = [...]string{
 	"Yamada", "Yilmaz", "Young", "Zhang", "Ziegler", "Zimmermann",
 }
 
-// streetNames precede a streetKind.
+// streetNames are names of streets, each followed by one of streetKinds.
 var streetNames = [...]string{
 	"Acorn", "Alder", "Anchor", "Apple", "Ash", "Aspen", "Baker", "Bay", "Beech", "Bell", "Birch", "Bluebell",
 	"Bramble", "Bridge", "Brook", "Canal", "Cedar", "Chapel", "Chestnut", "Church", "Clay", "Clover", "Copper", "Coral",
@@ -74,7 +74,7 @@ var streetNames = [...]string{
 	"Water", "West", "Willow", "Wren",
 }
 
-// streetKinds end the names of streets.
+// streetKinds are the words at the end of names of streets.
 var streetKinds = [...]string{
 	"Street", "Road", "Lane", "Avenue", "Way", "Court", "Drive", "Row", "Square", "Terrace", "Walk", "Close",
 }

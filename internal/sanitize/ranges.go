@@ -67,12 +67,12 @@ func numberBounds(c ColumnRule) (low, high float64) {
 	return low, high
 }
 
-// timeForms are the forms of the bounds of the mask date.
-var timeForms = []string{"2006-01-02", "2006-01-02 15:04:05", time.RFC3339}
+// timeLayouts are the layouts of the bounds of the mask date.
+var timeLayouts = []string{"2006-01-02", "2006-01-02 15:04:05", time.RFC3339}
 
 func parseTime(text string) (time.Time, bool) {
-	for _, form := range timeForms {
-		if t, err := time.Parse(form, text); err == nil {
+	for _, layout := range timeLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
 			return t, true
 		}
 	}
@@ -138,7 +138,7 @@ func checkBounds(c ColumnRule) string {
 	case "date":
 		_, ok := parseTime(string(c.Min))
 		_, ok2 := parseTime(string(c.Max))
-		if low, high := dateBounds(c); c.Min.bad(ok) || c.Max.bad(ok2) || low.After(high) {
+		if low, high := dateBounds(c); c.Min.invalid(ok) || c.Max.invalid(ok2) || low.After(high) {
 			return "needs dates such as 2001-12-31 as min and max, and min must not be after max"
 		}
 		return ""
@@ -149,15 +149,15 @@ func checkBounds(c ColumnRule) string {
 	return ""
 }
 
-// bad reports whether a bound is given but could not be parsed.
-func (b bound) bad(ok bool) bool { return b != "" && !ok }
+// invalid reports whether a bound is given but could not be parsed.
+func (b bound) invalid(parsed bool) bool { return b != "" && !parsed }
 
 func checkWhole(c ColumnRule) string {
 	_, err := strconv.ParseInt(string(c.Min), 10, 64)
 	_, err2 := strconv.ParseInt(string(c.Max), 10, 64)
 	low, high := wholeBounds(c)
 	wide := high-low < 0 || high-low == math.MaxInt64
-	if c.Min.bad(err == nil) || c.Max.bad(err2 == nil) || low > high || wide {
+	if c.Min.invalid(err == nil) || c.Max.invalid(err2 == nil) || low > high || wide {
 		return "needs whole numbers as min and max, and min must not be more than max"
 	}
 	return ""
@@ -167,7 +167,7 @@ func checkNumber(c ColumnRule) string {
 	_, err := strconv.ParseFloat(string(c.Min), 64)
 	_, err2 := strconv.ParseFloat(string(c.Max), 64)
 	low, high := numberBounds(c)
-	if c.Min.bad(err == nil) || c.Max.bad(err2 == nil) || !(low <= high) || math.IsInf(high-low, 0) {
+	if c.Min.invalid(err == nil) || c.Max.invalid(err2 == nil) || !(low <= high) || math.IsInf(high-low, 0) {
 		return "needs numbers as min and max, and min must not be more than max"
 	}
 	if c.Decimals != nil && (*c.Decimals < 0 || *c.Decimals > 15) {

@@ -18,15 +18,15 @@ const meterDegrees = 1 / 111_320.0
 
 var coordinateForm = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
 
-// placeWords are the words that belong to coordinates. Other words are redacted.
-var placeWords = regexp.MustCompile(`(?i)^(point|srid|type|coordinates|lat|latitude|lng|lon|long|longitude|[nsewzm])$`)
+// coordinateWords are the words that belong to coordinates. Other words are redacted.
+var coordinateWords = regexp.MustCompile(`(?i)^(point|srid|type|coordinates|lat|latitude|lng|lon|long|longitude|[nsewzm])$`)
 
 var wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\pL\p{Co}]+`) })
 
-// onlyPlace redacts the words of a value that are not part of coordinates.
-func onlyPlace(v string) string {
+// redactOtherWords redacts the words of a value that are not part of coordinates.
+func redactOtherWords(v string) string {
 	return wordForm().ReplaceAllStringFunc(v, func(w string) string {
-		if placeWords.MatchString(w) {
+		if coordinateWords.MatchString(w) {
 			return w
 		}
 		return redact(w)
@@ -47,7 +47,7 @@ func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
 			return "", true
 		}
 		r := from.draws(v)
-		return cut(coordinateForm.ReplaceAllStringFunc(onlyPlace(v), func(number string) string {
+		return cut(coordinateForm.ReplaceAllStringFunc(redactOtherWords(v), func(number string) string {
 			n, err := strconv.ParseFloat(number, 64)
 			if err != nil || math.IsInf(n, 0) {
 				return "0"
