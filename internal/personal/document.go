@@ -47,15 +47,11 @@ func (d *documents) walk(path string, words []string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, inner := range v {
-			if !plainKey.MatchString(key) {
-				d.walk("", split(key), inner)
-				continue
+			at := path + "." + key
+			if path == "" || !plainKey.MatchString(key) {
+				at = ""
 			}
-			if path == "" {
-				d.walk("", split(key), inner)
-				continue
-			}
-			d.walk(path+"."+key, split(key), inner)
+			d.walk(at, split(key), inner)
 		}
 	case []any:
 		for _, inner := range v {
@@ -76,7 +72,7 @@ func (d *documents) leaf(path string, words []string, value string, t Type) {
 	}
 	kind, at := d.judge.kindOf(words)
 	if kind != "" && !technicalEnd(words, t, kind, at) && holds(kind, t) {
-		d.found(kind, path)
+		d.record(kind, path)
 		return
 	}
 	if t.Class != Text {
@@ -84,16 +80,16 @@ func (d *documents) leaf(path string, words []string, value string, t Type) {
 	}
 	for _, s := range signs {
 		if s.is(value) {
-			d.found(s.kind, "")
+			d.record(s.kind, "")
 			return
 		}
 	}
 	if containsEmail(value) || d.judge.isName(value) || d.judge.mentions(value) {
-		d.found(Name, "")
+		d.record(Name, "")
 	}
 }
 
-func (d *documents) found(kind Kind, path string) {
+func (d *documents) record(kind Kind, path string) {
 	d.kind = kind
 	if path != "" && path != "$" {
 		d.at = " at " + path

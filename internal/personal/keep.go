@@ -61,7 +61,7 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 		return k != Birth
 	case t.Class == Enum:
 		return k != Age
-	case t.Class.isInteger() && t.Length == 1:
+	case t.Class == Integer && t.Length == 1:
 		return true
 	case k == Person && slices.Contains([]Class{Integer, UUID}, t.Class):
 		return true

@@ -57,9 +57,9 @@ const (
 
 func (k Kind) isFreeText() bool { return k == FreeText || k == Document }
 
-// named holds the phrases that name a kind. Weak phrases count only in tables of people, or in
-// tables with an address.
-type named struct {
+// kindPhrases holds the phrases that name a kind. Weak phrases count only in tables of people, or
+// in tables with an address.
+type kindPhrases struct {
 	kind   Kind
 	strong phrases
 	weak   phrases
@@ -69,7 +69,7 @@ type named struct {
 //
 // The phrases are in English, German, French, Spanish, Portuguese, Italian, Dutch, Polish, Swedish
 // and Turkish; some are in Chinese, Japanese or Russian.
-var kinds = []named{
+var kinds = []kindPhrases{
 	{Password, listOf(`password, passwd, pwd, passphrase, pass hash, pass crypt, pass salt, passcode, encrypted pw, pw,
 		pass, salt, kennwort, passwort, mot de passe, mdp, motdepasse, contrasena, clave acceso, senha,
 		parola chiave, wachtwoord, haslo, losenord, sifre, parola, crypted, 密码, 密碼, パスワード, пароль`), listOf("hash")},
@@ -315,12 +315,12 @@ func (j judge) kindOf(words []string) (Kind, int) {
 	if kind, at := strongKind(words); kind != "" {
 		return kind, at
 	}
-	if !j.people && !j.place {
+	if !j.people && !j.hasAddress {
 		return "", 0
 	}
 	for _, k := range kinds {
 		ofPlace := slices.Contains([]Kind{Region, City, Postcode, Street}, k.kind)
-		if ofPlace && !j.place || !ofPlace && !j.people {
+		if ofPlace && !j.hasAddress || !ofPlace && !j.people {
 			continue
 		}
 		if at := k.weak.in(words); at > 0 && !(k.kind == Name && anyOf(words, things)) {
@@ -334,7 +334,7 @@ func (j judge) kindOf(words []string) (Kind, int) {
 // mask is right. If it cannot, the name may mean something else and a person must decide.
 func holds(k Kind, t Type) bool {
 	switch t.Class {
-	case Text, JSON, Hstore, XML, Binary, Search, Composite:
+	case Text, JSON, Hstore, XML, Binary, Search, Composite, IP, MAC:
 		return true
 	case Other, Geometry, Point:
 		return k == Coordinates || k == Street || k == Region
@@ -342,12 +342,8 @@ func holds(k Kind, t Type) bool {
 		return slices.Contains(numeric, k)
 	case Money:
 		return k == Income
-	case Date, Timestamp:
+	case Date, Timestamp, Year:
 		return k == Birth
-	case Year:
-		return k == Birth
-	case IP, MAC:
-		return true
 	case UUID:
 		return slices.Contains([]Kind{Secret, Session, Hardware, External, Password, MemberNumber, NationalNumber}, k)
 	}

@@ -58,9 +58,9 @@ func Judge(t Table, lists Lists) []Finding {
 	for _, c := range t.Columns {
 		axes[strings.ToLower(c.Name)] = true
 		kind, _ := strongKind(split(c.Name))
-		j.place = j.place || (kind == Street || kind == City) && c.Type.Class == Text
+		j.hasAddress = j.hasAddress || (kind == Street || kind == City) && c.Type.Class == Text
 	}
-	j.plane = axes["x"] && axes["y"]
+	j.hasXY = axes["x"] && axes["y"]
 	findings := make([]Finding, len(t.Columns))
 	for i, c := range t.Columns {
 		findings[i] = j.column(c)
@@ -70,12 +70,12 @@ func Judge(t Table, lists Lists) []Finding {
 
 // judge holds the facts that apply to all columns of a table.
 type judge struct {
-	lists  Lists
-	table  []string // words of the table's name
-	people bool     // it is a table of people
-	pay    bool     // it is a table about pay
-	place  bool     // it has address columns
-	plane  bool     // it has the columns x and y
+	lists      Lists
+	table      []string // words of the table's name
+	people     bool     // it is a table of people
+	pay        bool     // it is a table about pay
+	hasAddress bool     // it has address columns
+	hasXY      bool     // it has the columns x and y
 }
 
 // column judges one column: first by its name, then by its values, then by its comment, then by its
@@ -128,8 +128,8 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 	return Finding{Verdict: Undecided, Reason: fmt.Sprintf("%s, but its type is %s", reason, c.Type.Class)}, true
 }
 
-// byRow judges a column whose name and type are those of a row's number, and whose name also
-// contains the words of a kind.
+// byRow judges a column whose name and type are those of a row's ID, and whose name also contains
+// the words of a kind.
 func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure bool) {
 	switch {
 	case !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]):
@@ -137,7 +137,7 @@ func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure boo
 	case slices.Contains([]Kind{Belief, Gender, Health}, kind):
 		return Finding{Reason: "the identifier of a row that reveals " + string(kind)}, true // "religion_id integer"
 	}
-	return Finding{}, false // a row's number: "address_id integer"
+	return Finding{}, false // the ID of a row: "address_id integer"
 }
 
 // ofPerson judges a column whose name begins with a word for a person, such as "customer_ref". If
@@ -186,7 +186,7 @@ func (j judge) byType(c Column, words []string) Finding {
 		return Finding{Reason: "an identifier that is not the table's key, so others may know it"}
 	case isRow(c, words):
 		return j.row(c, words)
-	case class == Bool, class.isInteger() && c.Type.Length == 1:
+	case class == Bool, class == Integer && c.Type.Length == 1:
 		return keep("a yes-or-no value")
 	case class.isTime() || class == Interval:
 		return keep("a time")
@@ -202,18 +202,18 @@ func (j judge) byType(c Column, words []string) Finding {
 	return j.byContent(c, words)
 }
 
-// row judges a column that has the name and the type of a row's number.
+// row judges a column that has the name and the type of a row's ID.
 func (j judge) row(c Column, words []string) Finding {
 	if j.people && len(words) > 1 && share(c.Samples, isLarge) > 0.5 {
 		return Finding{Reason: "it can be the number of a person"} // "emirates_id bigint"
 	}
-	return Finding{Verdict: Keep, Reason: "the number of a row"}
+	return Finding{Verdict: Keep, Reason: "the ID of a row"}
 }
 
 // byContent judges columns whose type does not show their content, such as documents.
 func (j judge) byContent(c Column, words []string) Finding {
 	class := c.Type.Class
-	plain := class.isText() && c.Type.Dims == 0
+	plain := class == Text && c.Type.Dims == 0
 	switch {
 	case plain && j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1:
 		return j.opaque(c, words)
@@ -253,7 +253,7 @@ func (j judge) number(words []string) Finding {
 		last = words[len(words)-1]
 	}
 	switch {
-	case j.plane && len(words) == 1 && (last == "x" || last == "y"):
+	case j.hasXY && len(words) == 1 && (last == "x" || last == "y"):
 		return Finding{Reason: "it can be a coordinate"}
 	case len(words) == 1 && last == "long":
 		return Finding{Mask, Coordinates, "coordinates by its name"}
@@ -265,15 +265,15 @@ func (j judge) number(words []string) Finding {
 	return Finding{Verdict: Keep, Reason: "a measurement"}
 }
 
-// identifies reports whether a number of this kind identifies a person even if its name ends like a
-// row number.
+// identifies reports whether a number of this kind identifies a person even if its name ends like
+// that of a row's ID.
 func identifies(k Kind) bool {
 	return k == NationalNumber || k == TaxNumber || k == Passport || k == License || k == Vehicle
 }
 
-// isRow reports whether a column's name and type are those of a row number.
+// isRow reports whether a column's name and type are those of a row's ID.
 func isRow(c Column, words []string) bool {
-	if !c.Type.Class.isInteger() && c.Type.Class != UUID || len(words) == 0 || c.Type.Dims > 0 {
+	if c.Type.Class != Integer && c.Type.Class != UUID || len(words) == 0 || c.Type.Dims > 0 {
 		return false
 	}
 	last := words[len(words)-1]
@@ -291,7 +291,7 @@ func (j judge) rowNamed(words []string) bool {
 // generated reports whether a key's values are generated by the database or a program rather than
 // chosen by people.
 func (j judge) generated(c Column, words []string) bool {
-	if c.Type.Class.isInteger() || c.Type.Class == UUID {
+	if c.Type.Class == Integer || c.Type.Class == UUID {
 		return true
 	}
 	return j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1

@@ -8,7 +8,7 @@ import "strings"
 func Subject(reason string) string {
 	best := ""
 	for _, k := range kinds {
-		if name := string(k.kind); len(name) > len(best) && names(reason, name) {
+		if name := string(k.kind); len(name) > len(best) && containsWords(reason, name) {
 			best = name
 		}
 	}
@@ -21,8 +21,8 @@ func Subject(reason string) string {
 	return strings.TrimSpace(reason)
 }
 
-// names reports whether text contains words as whole words.
-func names(text, words string) bool {
+// containsWords reports whether text contains words as whole words.
+func containsWords(text, words string) bool {
 	_, after, found := strings.Cut(" "+text, " "+words)
 	return found && (after == "" || strings.ContainsAny(after[:1], " ;,"))
 }

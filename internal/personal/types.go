@@ -173,12 +173,8 @@ func (c Class) Common() bool {
 	return c.isTime() || c.isNumber() || c == Bool || c == Enum || c == Interval
 }
 
-func (c Class) isInteger() bool { return c == Integer }
-
 func (c Class) isNumber() bool {
 	return c == Integer || c == Decimal || c == Float || c == Money || c == Bits || c == Range
 }
 
 func (c Class) isTime() bool { return c == Date || c == Time || c == Timestamp || c == Year }
-
-func (c Class) isText() bool { return c == Text }

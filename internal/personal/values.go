@@ -51,7 +51,7 @@ func (j judge) byValues(c Column) (Finding, bool) {
 		if j.people && len(c.Samples) >= 3 && share(c.Samples, isLongAgo) >= 0.5 {
 			return Finding{Reason: "its dates are as long ago as " + string(Birth)}, true
 		}
-	case c.Type.Class.isInteger() && !c.Key, c.Type.Class == Decimal:
+	case c.Type.Class == Integer && !c.Key, c.Type.Class == Decimal:
 		for _, s := range []sign{{kind: Card, is: isCard}, {kind: NationalNumber, is: isNational}} {
 			if len(c.Samples) >= 3 && share(c.Samples, s.is) >= 0.9 && !isRow(c, split(c.Name)) {
 				return Finding{Reason: fmt.Sprintf("its values look like %s", s.kind)}, true
@@ -122,17 +122,15 @@ var (
 		`^c[a-z0-9]{24}$|^[0-9A-HJKMNP-TV-Z]{26}$`)
 )
 
-func isEmail(v string) bool       { return emailForm().FindString(v) == v && v != "" }
-func containsEmail(v string) bool { return strings.Contains(v, "@") && emailForm().MatchString(v) }
-func isKey(v string) bool         { return keyForm.MatchString(v) }
-func isPasswordHash(v string) bool {
-	return hashForm.MatchString(v)
-}
-func isOpaque(v string) bool { return opaqueForm.MatchString(v) }
-func isNumber(v string) bool { return v != "" && digits(v) == v }
+func isEmail(v string) bool        { return emailForm().FindString(v) == v && v != "" }
+func containsEmail(v string) bool  { return strings.Contains(v, "@") && emailForm().MatchString(v) }
+func isKey(v string) bool          { return keyForm.MatchString(v) }
+func isPasswordHash(v string) bool { return hashForm.MatchString(v) }
+func isOpaque(v string) bool       { return opaqueForm.MatchString(v) }
+func isNumber(v string) bool       { return v != "" && digits(v) == v }
 
-// isLarge reports whether a value is a number of at least nine digits, more than the row numbers of
-// most tables have.
+// isLarge reports whether a value is a number of at least nine digits, more than the IDs of most
+// tables have.
 func isLarge(v string) bool { return isNumber(v) && len(v) >= 9 }
 
 func isIP(v string) bool {
@@ -155,9 +153,10 @@ func isPhone(v string) bool {
 	if len(n) < 7 || len(n) > 15 || !phoneForm.MatchString(v) {
 		return false
 	}
-	return strings.HasPrefix(v, "+") || strings.HasPrefix(v, "0") && len(n) != len(v) || len(n) >= 10 &&
-		len(n) == len(v) &&
-		v[0] != '0' || strings.ContainsAny(v, " ()") || strings.Count(v, "-") == 2 && !isDate(v)
+	if len(n) == len(v) {
+		return len(n) >= 10 && v[0] != '0'
+	}
+	return v[0] == '+' || v[0] == '0' || strings.ContainsAny(v, " ()") || strings.Count(v, "-") == 2 && !isDate(v)
 }
 
 // isLongAgo reports whether a date is from 1900 to 1999, as many dates of birth are.

@@ -59,10 +59,10 @@ func plain(r rune) rune {
 
 // phrases are words or sequences of words to find in a name. They are parsed when they are first
 // needed, because most commands need none.
-type phrases func() parsed
+type phrases func() parsedPhrases
 
-// parsed is the parsed form of phrases.
-type parsed struct {
+// parsedPhrases is the parsed form of phrases.
+type parsedPhrases struct {
 	runs map[string][][]string // by their first word
 	long []string              // without spaces; to be searched for at both ends of longer words
 }
@@ -72,10 +72,10 @@ type parsed struct {
 const minInside = 7
 
 // listOf returns the phrases of a comma-separated list.
-func listOf(text string) phrases { return sync.OnceValue(func() parsed { return parse(text) }) }
+func listOf(text string) phrases { return sync.OnceValue(func() parsedPhrases { return parse(text) }) }
 
-func parse(text string) parsed {
-	p := parsed{runs: map[string][][]string{}}
+func parse(text string) parsedPhrases {
+	p := parsedPhrases{runs: map[string][][]string{}}
 	add := func(run []string) { p.runs[run[0]] = append(p.runs[run[0]], run) }
 	for phrase := range strings.SplitSeq(text, ",") {
 		run := split(phrase)
@@ -96,7 +96,7 @@ func parse(text string) parsed {
 // matches.
 func (p phrases) in(words []string) int { return p().in(words) }
 
-func (p parsed) in(words []string) int {
+func (p parsedPhrases) in(words []string) int {
 	end := 0
 	for i, w := range words {
 		for _, run := range p.runs[w] {
@@ -123,7 +123,7 @@ func (p parsed) in(words []string) int {
 
 // numbered reports whether a word is a phrase followed by a word for a number, such as
 // "phoneno" and "birthmonth".
-func (p parsed) numbered(word string) bool {
+func (p parsedPhrases) numbered(word string) bool {
 	for _, number := range []string{"no", "nr", "num", "number", "day", "month", "year"} {
 		phrase, found := strings.CutSuffix(word, number)
 		if !found || len(phrase) < 3 {
