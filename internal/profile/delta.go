@@ -12,16 +12,16 @@ import (
 	"snap/api"
 )
 
-// deltasOf returns the prefix of the keys of the deltas to the file with this SHA-256.
-func deltasOf(result string) string { return "deltas/" + result + "/" }
+// deltaPrefix returns the prefix of the keys of the deltas to the file with this SHA-256.
+func deltaPrefix(result string) string { return "deltas/" + result + "/" }
 
-func deltaKey(result, base string) string { return deltasOf(result) + base + ".snapdelta" }
+func deltaKey(result, base string) string { return deltaPrefix(result) + base + ".snapdelta" }
 
 // Earlier returns the record of the first of the named snapshots of a target that the profile has.
 // It fails with [snap.ErrNotFound] if the profile has none of them, or already has the one named
 // except.
 func (p *Profile) Earlier(ctx context.Context, target, except string, names []string) (api.Snapshot, error) {
-	keys, err := p.store.List(ctx, recordsOf(target))
+	keys, err := p.store.List(ctx, recordPrefix(target))
 	if err != nil {
 		return api.Snapshot{}, err
 	}
@@ -45,7 +45,7 @@ func (p *Profile) Delta(ctx context.Context, result string, bases []string) (bas
 	if sum, err := hex.DecodeString(result); err != nil || len(sum) != 32 {
 		return "", "", 0, snap.ErrNotFound
 	}
-	keys, err := p.store.List(ctx, deltasOf(result))
+	keys, err := p.store.List(ctx, deltaPrefix(result))
 	if err != nil {
 		return "", "", 0, err
 	}

@@ -113,10 +113,10 @@ func (p *Profile) HTTP() *http.Client { return p.http }
 
 func bytesKey(sum string) string { return "bytes/" + sum + ".snap" }
 
-// recordsOf returns the prefix of a target's records.
-func recordsOf(target string) string { return "records/" + label(target) + "/" }
+// recordPrefix returns the prefix of a target's records.
+func recordPrefix(target string) string { return "records/" + label(target) + "/" }
 
-func recordKey(target, name string) string { return recordsOf(target) + label(name) + ".json" }
+func recordKey(target, name string) string { return recordPrefix(target) + label(name) + ".json" }
 
 // label converts a name to a part of a key that people can still recognize.
 func label(name string) string {
@@ -132,7 +132,7 @@ func label(name string) string {
 
 // Snapshots lists a target's snapshots, newest first. Their IDs are their names.
 func (p *Profile) Snapshots(ctx context.Context, target string) ([]api.Snapshot, error) {
-	keys, err := p.store.List(ctx, recordsOf(target))
+	keys, err := p.store.List(ctx, recordPrefix(target))
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ func TestKeysAreSafeAndDistinct(t *testing.T) {
 			t.Fatalf("%q and %q share %s", other, pair, key)
 		}
 		seen[key] = pair
-		if !strings.HasPrefix(key, recordsOf(pair[0])) {
-			t.Fatalf("%s is not one of %s", key, recordsOf(pair[0]))
+		if !strings.HasPrefix(key, recordPrefix(pair[0])) {
+			t.Fatalf("%s is not one of %s", key, recordPrefix(pair[0]))
 		}
 	})
 }

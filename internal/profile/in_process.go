@@ -37,22 +37,22 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		inner.Body = http.NoBody
 	}
 	read, write := io.Pipe()
-	a := &responseWriter{header: http.Header{}, body: write, ready: make(chan struct{})}
+	w := &responseWriter{header: http.Header{}, body: write, ready: make(chan struct{})}
 	stop := context.AfterFunc(r.Context(), func() { read.CloseWithError(context.Cause(r.Context())) })
 	go func() {
 		defer cancel()
 		defer stop()
 		defer inner.Body.Close()
-		t.inside.ServeHTTP(a, inner)
-		a.WriteHeader(http.StatusOK)
+		t.inside.ServeHTTP(w, inner)
+		w.WriteHeader(http.StatusOK)
 		_ = write.Close() // it cannot fail
 	}()
 	select {
-	case <-a.ready:
+	case <-w.ready:
 	case <-r.Context().Done():
 		return nil, context.Cause(r.Context())
 	}
-	return a.response(r, read), nil
+	return w.response(r, read), nil
 }
 
 // responseWriter is the http.ResponseWriter for the handler in this process. The client reads the
@@ -66,27 +66,27 @@ type responseWriter struct {
 	ready  chan struct{}
 }
 
-func (a *responseWriter) Header() http.Header { return a.header }
+func (w *responseWriter) Header() http.Header { return w.header }
 
-func (a *responseWriter) WriteHeader(status int) {
-	a.once.Do(func() {
-		a.status, a.sent = status, a.header.Clone()
-		close(a.ready)
+func (w *responseWriter) WriteHeader(status int) {
+	w.once.Do(func() {
+		w.status, w.sent = status, w.header.Clone()
+		close(w.ready)
 	})
 }
 
-func (a *responseWriter) Write(p []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	return a.body.Write(p)
+func (w *responseWriter) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(p)
 }
 
-func (a *responseWriter) response(r *http.Request, body io.ReadCloser) *http.Response {
-	length, err := strconv.ParseInt(a.sent.Get("Content-Length"), 10, 64)
+func (w *responseWriter) response(r *http.Request, body io.ReadCloser) *http.Response {
+	length, err := strconv.ParseInt(w.sent.Get("Content-Length"), 10, 64)
 	if err != nil {
 		length = -1
 	}
 	return &http.Response{
-		Status: http.StatusText(a.status), StatusCode: a.status, Header: a.sent, ContentLength: length,
+		Status: http.StatusText(w.status), StatusCode: w.status, Header: w.sent, ContentLength: length,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: body, Request: r,
 	}
 }
