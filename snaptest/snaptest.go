@@ -49,8 +49,7 @@ func Ahead(n int) Option { return func(p *Pool) { p.ahead = n } }
 
 // For returns a pool of databases with the latest snapshot of a target. It connects to nothing yet.
 func For(target string, options ...Option) *Pool {
-	const ahead = 2
-	p := &Pool{target: target, ahead: ahead}
+	p := &Pool{target: target, ahead: 2}
 	for _, set := range options {
 		set(p)
 	}
@@ -70,9 +69,9 @@ func (p *Pool) URL(t testing.TB) string {
 	if err != nil {
 		t.Fatal(explain(err))
 	}
-	refilled := p.refill(agent)
+	stop := p.refill(agent)
 	t.Cleanup(func() {
-		refilled()
+		stop()
 		if err := b.Return(context.Background()); err != nil {
 			t.Error(explain(err))
 		}

@@ -79,10 +79,11 @@ func Write(ctx context.Context, file string, o Options) (rows int, err error) {
 		return 0, err
 	}
 	defer tx.Rollback()
+	o = o.withDefaults()
 	g := &generator{
-		o:    o.withDefaults(),
+		o:    o,
 		tx:   tx,
-		rand: rand.New(rand.NewPCG(o.withDefaults().Seed, 2)), //nolint:gosec // the data must be reproducible
+		rand: rand.New(rand.NewPCG(o.Seed, 2)), //nolint:gosec // the data must be reproducible
 		now:  time.Date(2026, 6, 30, 18, 0, 0, 0, time.UTC),
 	}
 	g.fake = gofakeit.NewFaker(g.rand, false)
