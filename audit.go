@@ -46,16 +46,16 @@ const (
 	// other than its pusher added one. The first card that the pusher adds is not recorded.
 	AuditCardChanged AuditAction = "snapshot.card_changed"
 	// AuditCertified records that a snapshot got its certificate after it was pushed.
-	AuditCertified   AuditAction = "snapshot.certified"
-	AuditDeclined    AuditAction = "snapshot.declined"
-	AuditDeleted     AuditAction = "snapshot.deleted"
-	AuditChannelMade AuditAction = "channel.created"
-	AuditChannelGone AuditAction = "channel.deleted"
+	AuditCertified      AuditAction = "snapshot.certified"
+	AuditDeclined       AuditAction = "snapshot.declined"
+	AuditDeleted        AuditAction = "snapshot.deleted"
+	AuditChannelCreated AuditAction = "channel.created"
+	AuditChannelDeleted AuditAction = "channel.deleted"
 	// AuditOverdue records that a channel's newest snapshot is older than the channel expects.
-	AuditOverdue     AuditAction = "channel.overdue"
-	AuditRetention   AuditAction = "retention.changed"
-	AuditWebhookMade AuditAction = "webhook.created"
-	AuditWebhookGone AuditAction = "webhook.deleted"
+	AuditOverdue        AuditAction = "channel.overdue"
+	AuditRetention      AuditAction = "retention.changed"
+	AuditWebhookCreated AuditAction = "webhook.created"
+	AuditWebhookDeleted AuditAction = "webhook.deleted"
 	// AuditWebhookDisabled records that the service stopped sending to a webhook, because its
 	// receiver is gone or accepted nothing for days.
 	AuditWebhookDisabled AuditAction = "webhook.disabled"
@@ -67,13 +67,13 @@ const (
 	AuditUserLeft AuditAction = "user.left"
 	// AuditUserPruned records that the account of a user who left long ago was deleted.
 	AuditUserPruned AuditAction = "user.pruned"
-	AuditKeyMade    AuditAction = "key.created"
+	AuditKeyCreated AuditAction = "key.created"
 	AuditKeyRevoked AuditAction = "key.revoked"
 	// AuditCertificateKeyAdded and AuditCertificateKeyRevoked record changes to the keys whose
 	// certificates the organization accepts.
 	AuditCertificateKeyAdded   AuditAction = "certificate_key.added"
 	AuditCertificateKeyRevoked AuditAction = "certificate_key.revoked"
-	AuditSessionBegan          AuditAction = "session.started"
+	AuditSessionStarted        AuditAction = "session.started"
 	AuditSessionEnded          AuditAction = "session.ended"
 	// AuditTokenReused records that a refresh token was used again after it had been replaced. Its
 	// session was ended.
@@ -87,10 +87,10 @@ func AuditActions() []AuditAction {
 		AuditShareExpires, AuditAccessRequested, AuditAccessRefused, AuditDescribed, AuditCardChanged, AuditCertified,
 		AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
-		AuditChannelMade, AuditChannelGone, AuditOverdue, AuditRetention, AuditWebhookMade, AuditWebhookGone,
+		AuditChannelCreated, AuditChannelDeleted, AuditOverdue, AuditRetention, AuditWebhookCreated, AuditWebhookDeleted,
 		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,
-		AuditUserChanged, AuditUserLeft, AuditUserPruned, AuditKeyMade, AuditKeyRevoked,
-		AuditCertificateKeyAdded, AuditCertificateKeyRevoked, AuditSessionBegan, AuditSessionEnded, AuditTokenReused,
+		AuditUserChanged, AuditUserLeft, AuditUserPruned, AuditKeyCreated, AuditKeyRevoked,
+		AuditCertificateKeyAdded, AuditCertificateKeyRevoked, AuditSessionStarted, AuditSessionEnded, AuditTokenReused,
 	}
 }
 
@@ -100,7 +100,7 @@ func AuditActions() []AuditAction {
 func (a AuditAction) Historic() bool {
 	switch a {
 	case AuditPushed, AuditDeleted, AuditShared, AuditUnshared, AuditDeclined, AuditReceipt, AuditUserChanged,
-		AuditUserLeft, AuditKeyMade, AuditKeyRevoked, AuditOrgClosed, AuditOrgOpened, AuditPolicy:
+		AuditUserLeft, AuditKeyCreated, AuditKeyRevoked, AuditOrgClosed, AuditOrgOpened, AuditPolicy:
 		return true
 	}
 	return false

@@ -38,9 +38,9 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess
 	for _, e := range lines {
 		switch e.Action {
 		case AuditUserChanged, AuditUserLeft:
-			delete(users, e.Detail.User) // the user's entry under the e-mail, from a line that has no account ID
+			delete(users, e.Detail.User) // a line from an older service recorded the user under the e-mail
 			users[accountOf(e.Detail.Account, e.Detail.User)] = e.Detail
-		case AuditKeyMade:
+		case AuditKeyCreated:
 			if CredentialKind(e.Detail.Kind).OrgLevel() {
 				keys[e.Detail.Key], created[e.Detail.Key] = e.Detail, e.At
 			}

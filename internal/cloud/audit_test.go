@@ -25,7 +25,7 @@ func told(t *testing.T, client *api.Client, o api.AuditOptions) []string {
 	var out []string
 	for e, err := range client.AllAudit(context.Background(), o) {
 		must(t, err)
-		if e.Action == snap.AuditUserChanged || e.Action == snap.AuditKeyMade || e.Action == snap.AuditReceipt {
+		if e.Action == snap.AuditUserChanged || e.Action == snap.AuditKeyCreated || e.Action == snap.AuditReceipt {
 			continue
 		}
 		d := e.Detail

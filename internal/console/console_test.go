@@ -407,7 +407,7 @@ func TestAuditIsExportedAndVerified(t *testing.T) {
 	must(t, err)
 	v := visit(t, c, "adam@acme.test")
 	var want []api.AuditEntry
-	made := api.AuditOptions{OldestFirst: true, Action: snap.AuditKeyMade}
+	made := api.AuditOptions{OldestFirst: true, Action: snap.AuditKeyCreated}
 	for e, err := range c.As("alice@acme.test").AllAudit(ctx, made) {
 		must(t, err)
 		want = append(want, e)

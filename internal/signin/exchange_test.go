@@ -189,7 +189,7 @@ func TestExchange(t *testing.T) {
 		!strings.Contains(a.body, "acme") {
 		t.Errorf("the credential: %d %s", a.status, a.body)
 	}
-	d := h.audited(snap.AuditKeyMade)
+	d := h.audited(snap.AuditKeyCreated)
 	if d.Issuer != c.URL || d.Subject != "repo:octo/shop:ref:refs/heads/main" || !strings.HasPrefix(d.Name, "shop: ") ||
 		d.Rule == "" {
 		t.Errorf("audit: %+v", d)

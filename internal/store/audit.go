@@ -271,7 +271,7 @@ func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, u
 	return collect(ctx, s,
 		`SELECT `+entryColumns+` FROM audit a WHERE org_id = $1 AND (snapshot = $2
 			OR action IN ($3, $4, $5, $6, $7, $8, $9)) AND at <= $10 ORDER BY seq`, scanEntry, c.Org.ID, snapshotID,
-		string(snap.AuditUserChanged), string(snap.AuditUserLeft), string(snap.AuditKeyMade),
+		string(snap.AuditUserChanged), string(snap.AuditUserLeft), string(snap.AuditKeyCreated),
 		string(snap.AuditKeyRevoked), string(snap.AuditOrgClosed), string(snap.AuditOrgOpened),
 		string(snap.AuditPolicy), until.UnixMilli())
 }

@@ -49,7 +49,7 @@ func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action 
 	if action == snap.AuditTokenReused {
 		noticeTo = actor.User.ID
 	}
-	if by := snap.OriginOf(ctx).Caller; action != snap.AuditSessionBegan && by.Principal() != 0 && by.Org.ID == org {
+	if by := snap.OriginOf(ctx).Caller; action != snap.AuditSessionStarted && by.Principal() != 0 && by.Org.ID == org {
 		actor = by
 	}
 	return s.recordFor(ctx, tx, org, actor, snap.AuditEntry{Action: action, Detail: d}, noticeTo)

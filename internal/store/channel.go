@@ -100,7 +100,7 @@ func (s *Store) makeChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, targ
 	if err != nil {
 		return err
 	}
-	return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditChannelMade,
+	return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditChannelCreated,
 		Detail: snap.AuditDetail{Channel: *id, Target: target, Kind: string(t), Group: groupID,
 			OrgWide: groupID == ""}})
 }
@@ -122,7 +122,7 @@ func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) erro
 		if err := s.endChannelGrants(ctx, tx, c, id, 0); err != nil {
 			return err
 		}
-		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditChannelGone, Detail: d})
+		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditChannelDeleted, Detail: d})
 	})
 }
 

@@ -74,7 +74,7 @@ func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 		if err := s.recordExchange(ctx, tx, e, id); err != nil {
 			return err
 		}
-		return s.recordKey(ctx, tx, id, snap.AuditKeyMade)
+		return s.recordKey(ctx, tx, id, snap.AuditKeyCreated)
 	})
 	if err != nil {
 		return Key{}, err

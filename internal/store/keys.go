@@ -58,7 +58,7 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 				return err
 			}
 		}
-		return s.recordKey(ctx, tx, id, snap.AuditKeyMade)
+		return s.recordKey(ctx, tx, id, snap.AuditKeyCreated)
 	})
 	if err != nil {
 		return Key{}, err

@@ -66,7 +66,7 @@ func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []by
 	if err != nil {
 		return n, err
 	}
-	return n, s.recordSession(ctx, tx, n.ID, snap.AuditSessionBegan)
+	return n, s.recordSession(ctx, tx, n.ID, snap.AuditSessionStarted)
 }
 
 // keptSessions is how long a session's row is kept after Expires, so that a token or cookie that is

@@ -74,7 +74,7 @@ func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webho
 		if err != nil {
 			return err
 		}
-		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditWebhookMade,
+		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditWebhookCreated,
 			Detail: snap.AuditDetail{URL: w.URL}})
 	})
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, c snap.Caller, id int64) erro
 		if err != nil {
 			return err
 		}
-		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditWebhookGone, Detail: d})
+		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditWebhookDeleted, Detail: d})
 	})
 }
 

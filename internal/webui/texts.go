@@ -543,23 +543,23 @@ func actionTexts() []actionText {
 		{snap.AuditOrgOpened, "activity", "opened the organization"},
 		{snap.AuditPolicy, "activity", "changed the policy of the organization"},
 		{snap.AuditConfigured, "activity", "changed the configuration"},
-		{snap.AuditChannelMade, "activity", "created a channel for"},
-		{snap.AuditChannelGone, "activity", "ended a channel for"},
+		{snap.AuditChannelCreated, "activity", "created a channel for"},
+		{snap.AuditChannelDeleted, "activity", "ended a channel for"},
 		{snap.AuditOverdue, "warn", "found no recent snapshot of"},
 		{snap.AuditRetention, "activity", "changed the retention rule of"},
-		{snap.AuditWebhookMade, "activity", "created the webhook"},
-		{snap.AuditWebhookGone, "activity", "removed the webhook"},
+		{snap.AuditWebhookCreated, "activity", "created the webhook"},
+		{snap.AuditWebhookDeleted, "activity", "removed the webhook"},
 		{snap.AuditWebhookDisabled, "activity", "disabled the webhook"},
 		{snap.AuditWebhookEnabled, "activity", "enabled the webhook"},
 		{snap.AuditWebhookRotated, "activity", "replaced the secret of the webhook"},
 		{snap.AuditUserChanged, "person", "changed the user"},
 		{snap.AuditUserLeft, "person", "ended all access of the removed user"},
 		{snap.AuditUserPruned, "person", "deleted the account of"},
-		{snap.AuditKeyMade, "key", "created the key"},
+		{snap.AuditKeyCreated, "key", "created the key"},
 		{snap.AuditKeyRevoked, "key", "revoked the key"},
 		{snap.AuditCertificateKeyAdded, "key", "registered the certificate key"},
 		{snap.AuditCertificateKeyRevoked, "key", "revoked the certificate key"},
-		{snap.AuditSessionBegan, "person", "signed in with"},
+		{snap.AuditSessionStarted, "person", "signed in with"},
 		{snap.AuditSessionEnded, "person", "signed out of"},
 		{snap.AuditTokenReused, "warn", "was signed out, because a copy of their login was used:"},
 	}
@@ -579,7 +579,7 @@ func actionTextOf(a snap.AuditAction) actionText {
 func actionDetails(e snap.AuditEntry) string {
 	d := e.Detail
 	switch e.Action {
-	case snap.AuditShared, snap.AuditUnshared, snap.AuditChannelMade:
+	case snap.AuditShared, snap.AuditUnshared, snap.AuditChannelCreated:
 		return "with " + audience(d) + until(d.Expires)
 	case snap.AuditShareRefused:
 		return "(" + string(d.Code) + ")"
