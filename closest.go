@@ -2,9 +2,9 @@ package snap
 
 import "strings"
 
-// Closest returns the candidate that a person most likely meant by typed: one that differs only by
-// case, begins with typed (at least two bytes), or is few edits away. It returns "" when none is
-// close.
+// Closest returns the candidate that a person most likely meant by typed: one that differs only in
+// case, begins with typed (if that has at least two bytes), or is a few edits away. It returns ""
+// when none is close.
 func Closest(typed string, candidates []string) string {
 	return nearest(typed, candidates, 1+len([]rune(typed))/3, func(typed, c string) int {
 		if len(typed) >= 2 && strings.HasPrefix(c, typed) {

@@ -26,7 +26,7 @@ func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 		}
 	}
 	if len(all) > MaxNetworks {
-		return nil, Invalid(fmt.Sprintf("a key may be limited to %d networks, not %d", MaxNetworks, len(all)),
+		return nil, Invalid(fmt.Sprintf("a key may be limited to at most %d networks, not %d", MaxNetworks, len(all)),
 			"combine neighboring networks into larger ones")
 	}
 	slices.SortFunc(all, netip.Prefix.Compare)

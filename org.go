@@ -113,7 +113,7 @@ func checkLifetime(policy, things string, longest time.Duration, expires, now ti
 	return &Error{
 		Code:   CodePolicy,
 		Detail: fmt.Sprintf("the policy %s of your organization limits %s to %s", policy, things, Span(longest)),
-		Hint: "give an earlier expiry, such as --expires-in " + flagDuration(longest) +
+		Hint: "use an earlier expiry, such as --expires-in " + flagDuration(longest) +
 			"; the service's operator sets the policy",
 	}
 }

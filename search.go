@@ -18,8 +18,8 @@ var momentForm = regexp.MustCompile(`^([0-9]{8})t([0-9]{0,6})z?$`)
 // Words splits a text into its distinct words: runs of letters and digits, in lower case. A date
 // and time such as 20261122T211134Z counts as two words.
 func Words(text string) (all []string) {
-	between := func(r rune) bool { return !unicode.In(r, unicode.L, unicode.N, unicode.M) }
-	for _, run := range strings.FieldsFunc(FoldCase(text), between) {
+	isSeparator := func(r rune) bool { return !unicode.In(r, unicode.L, unicode.N, unicode.M) }
+	for _, run := range strings.FieldsFunc(FoldCase(text), isSeparator) {
 		parts := []string{run}
 		if m := momentForm.FindStringSubmatch(run); m != nil {
 			parts = m[1:]

@@ -8,7 +8,7 @@ type GroupShare struct {
 	Expires time.Time
 	Created time.Time
 	By      string // e-mail of the user who shared it
-	Channel int64  // ID of the channel that made it; 0 when a person did
+	Channel int64  // ID of the channel that created it; 0 when a person did
 }
 
 // OrgShare is one cross-organization share of a snapshot (SPEC 2.3). There is at most one per
@@ -40,13 +40,13 @@ type Shares struct {
 	WithSchema *bool
 }
 
-// ShareChange is one share that was made, updated or ended. Group and Org are nil for the org-wide
-// share.
+// ShareChange is one share that was created, updated or ended. Group and Org are nil for the
+// org-wide share.
 type ShareChange struct {
 	Group   *Group
 	Org     *OrgRef
 	Created time.Time
-	By      string    // e-mail of the user who made the share
+	By      string    // e-mail of the user who changed the share
 	Expires time.Time // zero means never
 	// WithSchema means that the other organization sees the snapshot's card.
 	WithSchema bool
