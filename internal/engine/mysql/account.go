@@ -26,7 +26,8 @@ type account struct {
 	password string
 }
 
-var ofAccounts = regexp.MustCompile(`^snapcli_[0-9a-f]{16}$`)
+// accountPattern matches the user name of an account that a load created.
+var accountPattern = regexp.MustCompile(`^snapcli_[0-9a-f]{16}$`)
 
 func (a account) exists() bool { return a.User != "" }
 
@@ -48,7 +49,7 @@ func (s *scratch) confine(ctx context.Context) error {
 	if s.trust != checked {
 		return nil
 	}
-	err := s.makeAccount(ctx)
+	err := s.createAccount(ctx)
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -56,7 +57,7 @@ func (s *scratch) confine(ctx context.Context) error {
 		return &snap.Error{
 			Code: snap.CodeForbidden, Cause: err,
 			Detail: fmt.Sprintf("the MySQL user %q is not allowed to create a user for this load, and programs of "+
-				"a snapshot that is not your own only run as such a user", s.place.user),
+				"a snapshot that you did not build here run only as such a user", s.dest.user),
 			Hint: "load without programs, or use a MySQL user with the privileges CREATE USER and GRANT OPTION",
 		}
 	}
@@ -64,12 +65,12 @@ func (s *scratch) confine(ctx context.Context) error {
 		return err
 	}
 	s.o.Notify(fmt.Sprintf("the MySQL user %q is not allowed to create a user for this load, so the "+
-		"snapshot's programs are loaded with the privileges of %[1]q", s.place.user))
+		"snapshot's programs are loaded with the privileges of %[1]q", s.dest.user))
 	return nil
 }
 
-// makeAccount creates the account and tests whether it can connect.
-func (s *scratch) makeAccount(ctx context.Context) error {
+// createAccount creates the account and tests whether it can connect.
+func (s *scratch) createAccount(ctx context.Context) error {
 	a := account{User: "snapcli_" + s.id, password: newPassword()}
 	if err := s.server.QueryRowContext(ctx, "SELECT substring_index(user(), '@', -1)").Scan(&a.Host); err != nil {
 		return err
@@ -82,14 +83,14 @@ func (s *scratch) makeAccount(ctx context.Context) error {
 	err := grantOn(ctx, s.server, s.db.name, a)
 	if err == nil {
 		var db *sql.DB
-		if db, err = s.inside().open(s.db.name); err == nil {
+		if db, err = s.loadDatabase().open(s.db.name); err == nil {
 			err = errors.Join(db.PingContext(ctx), db.Close())
 		}
 	}
 	if err != nil {
-		_, dropped := s.server.ExecContext(context.WithoutCancel(ctx), "DROP USER "+a.quoted())
+		_, dropErr := s.server.ExecContext(context.WithoutCancel(ctx), "DROP USER "+a.quoted())
 		s.account = account{}
-		err = errors.Join(err, dropped)
+		err = errors.Join(err, dropErr)
 	}
 	return err
 }
@@ -110,9 +111,9 @@ func grantOn(ctx context.Context, server *sql.DB, database string, a account) er
 // pattern quotes a database's name for GRANT and REVOKE, and escapes the wildcards in it if
 // necessary.
 func pattern(ctx context.Context, server querier, database string) string {
-	var literally sql.NullString
-	_ = server.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&literally) // older servers fail, and use patterns
-	if literally.String == "1" {
+	var partialRevokes sql.NullString // stays NULL on older servers, which have no such setting
+	_ = server.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&partialRevokes)
+	if partialRevokes.String == "1" {
 		return quote(database)
 	}
 	return strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(quote(database))
@@ -121,7 +122,7 @@ func pattern(ctx context.Context, server querier, database string) string {
 // revokeRights revokes the privileges that were needed only to create the account's views and
 // routines. With them, a loaded program could create a view that reads files with the privileges of
 // the user who queries it, or a routine that runs with its caller's privileges.
-func (m maker) revokeRights(ctx context.Context, database string, routines []definition) error {
+func (m creator) revokeRights(ctx context.Context, database string, routines []definition) error {
 	if !m.account.exists() {
 		return nil
 	}
@@ -130,7 +131,7 @@ func (m maker) revokeRights(ctx context.Context, database string, routines []def
 		return err
 	}
 	for _, r := range routines { // the server grants ALTER ROUTINE to the creator of a routine
-		err := about(ctx, m.own, r.Kind, "REVOKE ALTER ROUTINE ON "+r.Kind+" "+quote(database)+"."+quote(r.Name)+
+		err := execForKind(ctx, m.own, r.Kind, "REVOKE ALTER ROUTINE ON "+r.Kind+" "+quote(database)+"."+quote(r.Name)+
 			" FROM "+m.account.quoted())
 		if err != nil && number(err) != erNoGrant && number(err) != erNoGrantOn {
 			return err
@@ -139,24 +140,24 @@ func (m maker) revokeRights(ctx context.Context, database string, routines []def
 	return nil
 }
 
-// inside returns the scratch database with the credentials that the load connects with.
-func (s *scratch) inside() database {
+// loadDatabase returns the scratch database with the credentials of the account, if there is one.
+func (s *scratch) loadDatabase() database {
 	d := s.db
 	if s.account.exists() {
-		return d.as(s.account)
+		return d.withAccount(s.account)
 	}
 	return d
 }
 
-// as returns the database with the account's credentials.
-func (d database) as(a account) database {
+// withAccount returns the database with the account's credentials.
+func (d database) withAccount(a account) database {
 	d.user, d.password, d.way = a.User, a.password, d.way.WithPassword()
 	return d
 }
 
-// maker creates programs on one connection. The connection belongs to the user or to an account,
+// creator creates programs on one connection. The connection belongs to the user or to an account,
 // which then owns the programs.
-type maker struct {
+type creator struct {
 	c       *sql.Conn
 	own     *sql.Conn // the user's connection, if c belongs to an account
 	account account
@@ -168,19 +169,19 @@ const (
 	erUnsafeFunction = 1418
 	erNeedsSuper     = 1419
 	erNoGrant        = 1141
-	erNoGrantOn      = 1403 // no such grant on a routine
+	erNoGrantOn      = 1403 // there is no such grant on a routine
 )
 
-// one creates one program. If a server with a binary log does not allow the account to create it,
-// the user creates it on behalf of the account.
-func (m maker) one(ctx context.Context, kind string, d definition) error {
-	err := makeOne(ctx, m.c, kind, d)
+// create creates one program. If a server with a binary log does not allow the account to create
+// it, the user creates it on behalf of the account.
+func (m creator) create(ctx context.Context, kind string, d definition) error {
+	err := createObject(ctx, m.c, kind, d)
 	if !m.account.exists() {
 		return err
 	}
 	if n := number(err); n == erNeedsSuper || n == erUnsafeFunction {
 		d.SQL = "CREATE DEFINER=" + m.account.definer() + strings.TrimPrefix(d.SQL, "CREATE")
-		err = makeOne(ctx, m.own, kind, d)
+		err = createObject(ctx, m.own, kind, d)
 	}
 	if err == nil && (kind == "FUNCTION" || kind == "PROCEDURE") {
 		_, err = m.own.ExecContext(ctx, "ALTER "+kind+" "+quote(d.Name)+" SQL SECURITY DEFINER")
@@ -188,9 +189,9 @@ func (m maker) one(ctx context.Context, kind string, d definition) error {
 	return err
 }
 
-// asOwner opens a connection to a database as an account, after giving the account a new password.
+// connect opens a connection to a database as the account, after giving the account a new password.
 // The caller must close the connection and lock the account.
-func (a account) asOwner(ctx context.Context, server *sql.DB, place database) (*sql.DB, *sql.Conn, error) {
+func (a account) connect(ctx context.Context, server *sql.DB, dest database) (*sql.DB, *sql.Conn, error) {
 	a.password = newPassword()
 	for _, statement := range []string{"ALTER USER " + a.quoted() + " IDENTIFIED BY " + quoteText(a.password),
 		"ALTER USER " + a.quoted() + " ACCOUNT UNLOCK"} {
@@ -198,10 +199,10 @@ func (a account) asOwner(ctx context.Context, server *sql.DB, place database) (*
 			return nil, nil, err
 		}
 	}
-	if err := grantOn(ctx, server, place.name, a); err != nil {
+	if err := grantOn(ctx, server, dest.name, a); err != nil {
 		return nil, nil, err
 	}
-	db, err := place.as(a).open(place.name)
+	db, err := dest.withAccount(a).open(dest.name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -213,7 +214,7 @@ func (a account) asOwner(ctx context.Context, server *sql.DB, place database) (*
 	return db, c, nil
 }
 
-// dropUnused drops the account if it owns no programs. Otherwise it locks the account.
+// dropUnused drops the account if it owns no programs, and locks it otherwise.
 func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 	if !a.exists() {
 		return nil
@@ -237,7 +238,7 @@ func (a account) programs(ctx context.Context, server querier) (n int, err error
 		UNION ALL SELECT definer, trigger_schema FROM information_schema.triggers
 		UNION ALL SELECT definer, routine_schema FROM information_schema.routines
 		UNION ALL SELECT definer, event_schema FROM information_schema.events) p WHERE definer = ? AND place NOT REGEXP ?`,
-		a.User+"@"+a.Host, ofLoads).Scan(&n)
+		a.User+"@"+a.Host, loadDatabasePattern).Scan(&n)
 	return n, err
 }
 
@@ -289,7 +290,7 @@ func endedAccounts(ctx context.Context, server querier) (ended []account, err er
 		if err := rows.Scan(&a.User, &a.Host); err != nil {
 			return nil, err
 		}
-		if ofAccounts.MatchString(a.User) {
+		if accountPattern.MatchString(a.User) {
 			all = append(all, a)
 		}
 	}

@@ -31,7 +31,7 @@ func isSkipped(err error) bool {
 // setAside sets aside the journal of the load with this id, which could not be completed because of
 // why, and returns an error that says so. If why can be temporary, for example because the server
 // is busy, setAside returns why, and the next load tries again.
-func setAside(ctx context.Context, server *sql.DB, place database, id string, why error) error {
+func setAside(ctx context.Context, server *sql.DB, dest database, id string, why error) error {
 	n := number(why)
 	var e *snap.Error
 	if isSkipped(why) || ctx.Err() != nil || isConnectionLost(why) || n == erLockTimeout || n == erDeadlock ||
@@ -42,7 +42,7 @@ func setAside(ctx context.Context, server *sql.DB, place database, id string, wh
 	if _, err := server.ExecContext(ctx, "RENAME TABLE "+name+"."+sealName+" TO "+name+"."+asideName); err != nil {
 		why = errors.Join(why, err) // the next load tries again
 	}
-	reason := place.failure(why).Error()
+	reason := dest.failure(why).Error()
 	return skippedError{cause: &snap.Error{
 		Code: snap.CodeDatabase, Cause: why,
 		Detail: fmt.Sprintf("a load could not be finished: %s; its journal %s was set aside", reason, journalPrefix+id),
@@ -52,9 +52,9 @@ func setAside(ctx context.Context, server *sql.DB, place database, id string, wh
 
 // skippedJournals returns the ids of the journals of ended loads that later loads skip.
 func skippedJournals(ctx context.Context, server querier) (skipped []string, err error) {
-	all, err := names(ctx, server, "SELECT DISTINCT right(table_schema, 16) FROM information_schema.tables WHERE "+
-		"table_schema REGEXP ? AND table_schema LIKE ? AND table_name IN (?, ?) AND "+
-		"is_free_lock(right(table_schema, 16))", ofLoads, journalPrefix+"%", sealName, asideName)
+	all, err := queryStrings(ctx, server, "SELECT DISTINCT right(table_schema, 16) FROM information_schema.tables "+
+		"WHERE table_schema REGEXP ? AND table_schema LIKE ? AND table_name IN (?, ?) AND "+
+		"is_free_lock(right(table_schema, 16))", loadDatabasePattern, journalPrefix+"%", sealName, asideName)
 	for _, id := range all {
 		aside, failed := isSetAside(ctx, server, id)
 		if err = errors.Join(err, failed); !aside {
@@ -68,8 +68,8 @@ func skippedJournals(ctx context.Context, server querier) (skipped []string, err
 }
 
 func isSetAside(ctx context.Context, server querier, id string) (bool, error) {
-	aside, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-		"table_name = ?", journalPrefix+id, asideName)
+	aside, err := queryStrings(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? "+
+		"AND table_name = ?", journalPrefix+id, asideName)
 	return len(aside) > 0, err
 }
 
@@ -109,15 +109,15 @@ var _ engine.Cleaner = Engine{}
 // their accounts that own no programs.
 func (e Engine) Leftovers(ctx context.Context, raw string) (left []string, err error) {
 	err = e.withServer(raw, func(_ database, db *sql.DB) (err error) {
-		left, err = leftOn(ctx, db)
+		left, err = leftoversOn(ctx, db)
 		return err
 	})
 	return left, err
 }
 
-func leftOn(ctx context.Context, server querier) ([]string, error) {
-	left, err := names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? "+
-		"AND is_free_lock(right(schema_name, 16)) ORDER BY schema_name", ofLoads)
+func leftoversOn(ctx context.Context, server querier) ([]string, error) {
+	left, err := queryStrings(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name "+
+		"REGEXP ? AND is_free_lock(right(schema_name, 16)) ORDER BY schema_name", loadDatabasePattern)
 	if err != nil {
 		return nil, err
 	}
@@ -130,25 +130,25 @@ func leftOn(ctx context.Context, server querier) ([]string, error) {
 // other accounts without using them, unless a journal has the only copy of a database's triggers.
 func (e Engine) RemoveLeftovers(ctx context.Context, raw string) (removed []string, err error) {
 	err = e.withServer(raw, func(d database, db *sql.DB) error {
-		before, err := leftOn(ctx, db)
+		before, err := leftoversOn(ctx, db)
 		if err != nil {
 			return err
 		}
 		err = finishLoads(ctx, db, d)
-		after, failed := leftOn(ctx, db)
+		after, failed := leftoversOn(ctx, db)
 		removed = slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
 		return errors.Join(err, failed)
 	})
 	return removed, err
 }
 
-func finishLoads(ctx context.Context, server *sql.DB, place database) error {
+func finishLoads(ctx context.Context, server *sql.DB, dest database) error {
 	c, err := server.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if err := sweep(ctx, server, c, place, engine.Options{}); err != nil { // may set more journals aside
+	if err := sweep(ctx, server, c, dest, engine.Options{}); err != nil { // may set more journals aside
 		return err
 	}
 	skipped, err := skippedJournals(ctx, server)
@@ -157,7 +157,7 @@ func finishLoads(ctx context.Context, server *sql.DB, place database) error {
 	}
 	var kept error
 	for _, id := range skipped {
-		if isSkipped(finish(ctx, server, place, id)) { // it belongs to another account
+		if isSkipped(finish(ctx, server, dest, id)) { // it belongs to another account
 			if held := requireNoTriggers(ctx, server, id); held != nil {
 				kept = errors.Join(kept, held)
 				continue

@@ -20,7 +20,7 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 	defer db.Close()
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return "", s.place.failure(err)
+		return "", s.dest.failure(err)
 	}
 	defer tx.Rollback()
 	rows, err := tx.QueryContext(ctx, query) //nolint:rowserrcheck // engine.Answer checks it
@@ -33,5 +33,5 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 		return "", &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + serverErr.Message,
 			Hint: "correct the SQL", Cause: err}
 	}
-	return value, s.place.failure(err)
+	return value, s.dest.failure(err)
 }

@@ -41,8 +41,7 @@ func keptByUTF8(name string) bool {
 func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]string, error) {
 	rows, err := c.QueryContext(ctx,
 		"SELECT table_name, column_name, character_set_name FROM information_schema.columns WHERE table_schema = ? "+
-			"AND "+
-			"(data_type LIKE '%char' OR data_type LIKE '%text')", database)
+			"AND (data_type LIKE '%char' OR data_type LIKE '%text')", database)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +81,9 @@ var allCharsets = sync.OnceValue(func() []string {
 		latin5 latin7 macce macroman sjis swe7 tis620 ucs2 ujis utf16 utf16le utf32 utf8 utf8mb3 utf8mb4`)
 })
 
-// plain reports whether a string is ASCII and has no characters that a character set may replace
-// with others, such as Swedish letters in swe7 or the yen sign in Shift_JIS.
+// plain reports whether a string is ASCII without control characters and has no characters that a
+// character set may replace with others, such as Swedish letters in swe7 or the yen sign in
+// Shift_JIS.
 func plain(v []byte, charset string) bool {
 	return charset != "swe7" && bytes.IndexFunc(v, func(r rune) bool { return r < ' ' || r > '}' || r == '\\' }) < 0
 }

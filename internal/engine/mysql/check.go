@@ -20,7 +20,7 @@ type checker struct {
 	known   *schema.Schema // the schema that the manifest announces; nil in older snapshots
 }
 
-// runs reports whether the server executes an executable comment with this version.
+// runs reports whether the server executes the content of an executable comment with this version.
 func (k checker) runs(mariadb bool, version int) bool {
 	if mariadb && !k.mariadb || k.mariadb && !mariadb && 50700 <= version && version <= 99999 {
 		return false
@@ -49,7 +49,7 @@ func (k checker) structure(s structure) (structure, error) {
 				err = fmt.Errorf("the snapshot's list of objects does not include it")
 			}
 			if err != nil {
-				return out, refused(kind, d.Name, err)
+				return out, errRefused(kind, d.Name, err)
 			}
 			*list.to = append(*list.to, checked)
 		}
@@ -57,7 +57,7 @@ func (k checker) structure(s structure) (structure, error) {
 	return out, nil
 }
 
-func refused(kind, name string, why error) error {
+func errRefused(kind, name string, why error) error {
 	return &snap.Error{
 		Code: snap.CodeInvalid, Cause: why,
 		Detail: fmt.Sprintf("the %.20s %.80q of the snapshot is not created by a single plain statement: %v",
@@ -88,13 +88,14 @@ func (k checker) announced() map[string]bool {
 }
 
 var (
-	someMode = regexp.MustCompile(`^[A-Z0-9_,]*$`)
-	someZone = regexp.MustCompile(`^[A-Za-z0-9_+:/-]*$`)
+	modePattern = regexp.MustCompile(`^[A-Z0-9_,]*$`)
+	zonePattern = regexp.MustCompile(`^[A-Za-z0-9_+:/-]*$`)
 )
 
 // definition checks one statement and the settings that it runs with.
 func (k checker) definition(kind string, d definition, tables map[string]bool) (definition, error) {
-	if !someMode.MatchString(d.Mode) || !someZone.MatchString(d.TimeZone) || len(d.Period) != 0 && len(d.Period) != 2 {
+	if !modePattern.MatchString(d.Mode) || !zonePattern.MatchString(d.TimeZone) ||
+		len(d.Period) != 0 && len(d.Period) != 2 {
 		return d, fmt.Errorf("its settings are unknown")
 	}
 	if err := checkName(append([]string{d.Name}, d.Period...)...); err != nil {
@@ -138,7 +139,7 @@ func (k checker) regenerate(h header, body *reader, tables map[string]bool) (str
 	text, ok := "CREATE "+h.kind+" "+quote(h.name.name), false
 	switch h.kind {
 	case "TABLE":
-		return text + " " + body.text, k.checkTable(body)
+		return text + " " + body.text, checkTable(body)
 	case "VIEW":
 		text = "CREATE ALGORITHM=" + viewAlgorithm(h.algorithm) + " SQL SECURITY DEFINER VIEW " + quote(h.name.name)
 		if body.calls("LOAD_FILE") { // would run with the privileges of the user who queries the view
@@ -222,7 +223,7 @@ func (r *reader) oneStatement() bool {
 
 // checkTable checks that a table's columns and options refer to no other database, no files, no
 // other server and no query.
-func (k checker) checkTable(body *reader) error {
+func checkTable(body *reader) error {
 	if !body.is("(") || body.has(";") || body.calls("LOAD_FILE") {
 		return fmt.Errorf("it is not a single table")
 	}
@@ -236,7 +237,7 @@ func (k checker) checkTable(body *reader) error {
 		for _, word := range []string{"SELECT", "UNION", "DIRECTORY", "CONNECTION", "TABLESPACE", "LIKE", "TABLE",
 			"VALUES"} {
 			if rest.is(word) && !rest.is("VALUES", "LESS") && !rest.is("VALUES", "IN") &&
-				!(word == "LIKE" && k.inside(body, i)) {
+				!(word == "LIKE" && body.inExpression(i)) {
 				return fmt.Errorf("it contains the word %s", word)
 			}
 		}
@@ -250,8 +251,9 @@ func (k checker) checkTable(body *reader) error {
 	return nil
 }
 
-// inside reports whether a token is inside nested parentheses, and therefore in an expression.
-func (k checker) inside(r *reader, at int) bool {
+// inExpression reports whether the token at an index is inside nested parentheses, and therefore in
+// an expression.
+func (r *reader) inExpression(at int) bool {
 	depth := 0
 	for _, t := range r.tokens[:at] {
 		depth += t.nesting()
@@ -262,15 +264,15 @@ func (k checker) inside(r *reader, at int) bool {
 // requireNoRiskyWords returns an error if a program contains a word with which it could access
 // files.
 func (s structure) requireNoRiskyWords() error {
-	for _, list := range [][]definition{s.Routines, s.Triggers, s.Views, s.Events} {
-		for _, d := range list {
+	for _, list := range s.programLists() {
+		for _, d := range list.definitions {
 			r, err := read(d.SQL, modeOf(d.Mode))
 			if err != nil {
 				return err
 			}
 			for _, word := range []string{"OUTFILE", "DUMPFILE", "LOAD_FILE", "INFILE"} {
 				if r.has(word) || r.calls(word) {
-					return refused(d.Kind+" program", d.Name, fmt.Errorf("it uses %s", word))
+					return errRefused(d.Kind+" program", d.Name, fmt.Errorf("it uses %s", word))
 				}
 			}
 		}

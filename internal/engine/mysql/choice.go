@@ -8,8 +8,8 @@ import (
 	"snap/internal/schema"
 )
 
-// selection is the part of a database that a dump omits. The zero value omits nothing.
-type selection struct {
+// omissions describes what a dump omits. The zero value omits nothing.
+type omissions struct {
 	fates   map[string]engine.Fate // of tables and views, by name
 	empty   []engine.Table         // the tables whose rows are left out
 	omitted schema.Schema          // only Omitted is set
@@ -17,7 +17,7 @@ type selection struct {
 
 // leaveOut removes from the definitions the objects that a choice leaves out. It returns the tables
 // to read: those whose rows are not left out.
-func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engine.Table, left selection, err error) {
+func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engine.Table, left omissions, err error) {
 	if c.Empty() {
 		return tables, left, nil
 	}
@@ -36,26 +36,26 @@ func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engi
 		return nil, left, err
 	}
 	left.fates = map[string]engine.Fate{}
-	var gone, empty []string
+	var leftOut, empty []string
 	for i, r := range all {
 		left.fates[r.Name] = fates[i]
 		switch fates[i] {
 		case engine.LeftOut:
-			gone = append(gone, r.Name)
+			leftOut = append(leftOut, r.Name)
 		case engine.NoRows:
 			empty = append(empty, r.Name)
 		}
 	}
-	left.omitted.AddOmission(schema.OmittedTables, gone)
+	left.omitted.AddOmission(schema.OmittedTables, leftOut)
 	left.omitted.AddOmission(schema.OmittedRows, empty)
-	if err := left.keys(s); err != nil {
+	if err := left.removeKeys(s); err != nil {
 		return nil, left, err
 	}
-	if err := left.views(s); err != nil {
+	if err := left.leaveOutViews(s); err != nil {
 		return nil, left, err
 	}
-	isGone := func(d definition) bool { return left.fates[d.Name] == engine.LeftOut }
-	s.Tables, s.Views = slices.DeleteFunc(slices.Clone(s.Tables), isGone), slices.DeleteFunc(s.Views, isGone)
+	isLeftOut := func(d definition) bool { return left.fates[d.Name] == engine.LeftOut }
+	s.Tables, s.Views = slices.DeleteFunc(slices.Clone(s.Tables), isLeftOut), slices.DeleteFunc(s.Views, isLeftOut)
 	s.Triggers = slices.DeleteFunc(s.Triggers, func(d definition) bool { return left.fates[d.On] == engine.LeftOut })
 	for _, t := range tables {
 		switch left.fates[t.Name] {
@@ -70,17 +70,17 @@ func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engi
 }
 
 // report adds the omissions to info.Schema, and a warning for each kind to info.Warnings.
-func (l selection) report(info *engine.Info) {
+func (l omissions) report(info *engine.Info) {
 	info.Schema.Omitted = append(info.Schema.Omitted, l.omitted.Omitted...)
 	info.Warnings = append(info.Warnings, l.omitted.Omissions()...)
 }
 
-// keys removes the foreign keys that reference a table that is left out, and the foreign keys of a
-// table with rows that reference a table without rows.
-func (l *selection) keys(s *structure) error {
-	parts := map[string]engine.Fate{} // some servers write referenced names in lower case
+// removeKeys removes the foreign keys that reference a table that is left out, and the foreign keys
+// of a table with rows that reference a table without rows.
+func (l *omissions) removeKeys(s *structure) error {
+	byLower := map[string]engine.Fate{} // some servers write referenced names in lower case
 	for name, fate := range l.fates {
-		parts[strings.ToLower(name)] = fate
+		byLower[strings.ToLower(name)] = fate
 	}
 	var removed []string
 	tables := slices.Clone(s.Tables)
@@ -89,7 +89,7 @@ func (l *selection) keys(s *structure) error {
 			continue
 		}
 		text, names, err := withoutKeys(t.SQL, func(to string) bool {
-			fate := parts[strings.ToLower(to)]
+			fate := byLower[strings.ToLower(to)]
 			return fate == engine.LeftOut || fate == engine.NoRows && l.fates[t.Name] == engine.Whole
 		})
 		if err != nil {
@@ -106,9 +106,9 @@ func (l *selection) keys(s *structure) error {
 }
 
 // withoutKeys removes from a table's definition, which a server wrote, the foreign keys to tables
-// for which gone returns true, and returns the names of these keys. Keys to tables in other
+// for which leftOut returns true, and returns the names of these keys. Keys to tables in other
 // databases remain.
-func withoutKeys(text string, gone func(table string) bool) (string, []string, error) {
+func withoutKeys(text string, leftOut func(table string) bool) (string, []string, error) {
 	items, err := listItems(text)
 	if err != nil {
 		return "", nil, err
@@ -116,7 +116,7 @@ func withoutKeys(text string, gone func(table string) bool) (string, []string, e
 	var names []string
 	for _, item := range slices.Backward(items) {
 		name, to, ok := foreignKeyOf(item.tokens)
-		if ok && gone(to) {
+		if ok && leftOut(to) {
 			names = append(names, name)
 			text = text[:item.from] + text[item.to:]
 		}
@@ -135,7 +135,7 @@ type listItem struct {
 // listItems returns the entries after the first one, which is always a column.
 func listItems(text string) (all []listItem, err error) {
 	depth := 0
-	var now *listItem
+	var item *listItem
 	for i := 0; i < len(text); {
 		if executable(text[i:]) {
 			if i, err = after(text, i+2, "*/"); err != nil {
@@ -159,9 +159,9 @@ func listItems(text string) (all []listItem, err error) {
 			depth--
 		}
 		if sign == "," && depth == 1 || depth == 0 && sign == ")" {
-			if now != nil {
-				now.to = t.from
-				all = append(all, *now)
+			if item != nil {
+				item.to = t.from
+				all = append(all, *item)
 			}
 			if depth == 0 {
 				for j := range all { // the white space before the end of the list belongs to the list
@@ -169,9 +169,9 @@ func listItems(text string) (all []listItem, err error) {
 				}
 				return all, nil
 			}
-			now = &listItem{from: t.from}
-		} else if now != nil && t.kind != endToken {
-			now.tokens = append(now.tokens, t)
+			item = &listItem{from: t.from}
+		} else if item != nil && t.kind != endToken {
+			item.tokens = append(item.tokens, t)
 		}
 	}
 	return nil, errNotClosed
@@ -194,8 +194,8 @@ func foreignKeyOf(tokens []token) (name, to string, ok bool) {
 	return "", "", false
 }
 
-// views leaves out the views that depend on a table or view that is left out.
-func (l *selection) views(s *structure) error {
+// leaveOutViews leaves out the views that depend on a table or view that is left out.
+func (l *omissions) leaveOutViews(s *structure) error {
 	uses := map[string][]string{}
 	for _, v := range s.Views {
 		tokens, err := lex(v.SQL, lexMode{})
@@ -219,7 +219,7 @@ func (l *selection) views(s *structure) error {
 	return nil
 }
 
-func (l *selection) isLeftOut(name string) bool {
+func (l *omissions) isLeftOut(name string) bool {
 	fate, known := l.fates[name]
 	if !known {
 		for other := range l.fates {

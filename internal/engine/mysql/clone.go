@@ -45,7 +45,7 @@ func (e Engine) CheckCanClone(ctx context.Context, raw string) error {
 		}
 		return &snap.Error{Code: snap.CodeDatabase,
 			Detail: fmt.Sprintf("the MySQL server %s is read-only, as replicas are", d.where()),
-			Hint:   "give the primary server in the target's destination"}
+			Hint:   "use the primary server as the target's destination"}
 	})
 }
 
@@ -83,7 +83,7 @@ func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 	return mark, err
 }
 
-// erSyntax is the error for a statement that the server does not know.
+// erSyntax is the error for a statement that the server cannot parse.
 const erSyntax = 1064
 
 // markOf returns a string that changes when a table of the database is created, altered or written
@@ -153,14 +153,15 @@ func requireRoom(ctx context.Context, db *sql.DB, on database, name string) erro
 	return nil
 }
 
-// copyDatabase makes one database a copy of another database on the same server.
+// copyDatabase replaces the content of a database with a copy of another database on the same
+// server.
 func copyDatabase(ctx context.Context, source, to database, o engine.CopyOptions) error {
 	db, err := to.open("")
 	if err != nil {
 		return err
 	}
 	id := randomID()
-	s := &scratch{place: to, db: to.named(scratchPrefix + id), id: id, server: db,
+	s := &scratch{dest: to, db: to.named(scratchPrefix + id), id: id, server: db,
 		o: engine.Options{Jobs: max(1, o.Jobs)}, from: source.name}
 	if err := s.fillFrom(ctx, source); err != nil {
 		return errors.Join(err, s.drop(context.WithoutCancel(ctx)))
@@ -168,7 +169,7 @@ func copyDatabase(ctx context.Context, source, to database, o engine.CopyOptions
 	return errors.Join(s.Swap(ctx, true), s.drop(context.WithoutCancel(ctx)))
 }
 
-// fillFrom makes the scratch database a copy of a database on the same server.
+// fillFrom creates the scratch database as a copy of a database on the same server.
 func (s *scratch) fillFrom(ctx context.Context, source database) error {
 	var err error
 	if s.lock, err = s.server.Conn(ctx); err != nil {
@@ -184,15 +185,15 @@ func (s *scratch) fillFrom(ctx context.Context, source database) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.db.name)+s.charset())
-	s.made = err == nil || number(err) == 0 // if the server has not answered, it may still create the database
+	_, err = s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.db.name)+s.charsetClause())
+	s.created = err == nil || number(err) == 0 // if the server has not answered, it may still create the database
 	if err != nil {
 		return err
 	}
 	if err := s.confine(ctx); err != nil {
 		return err
 	}
-	inside, err := s.inside().open(s.db.name)
+	inside, err := s.loadDatabase().open(s.db.name)
 	if err != nil {
 		return err
 	}
@@ -235,8 +236,8 @@ func (s *scratch) readSource(ctx context.Context, source database) (tables []eng
 		UNION ALL SELECT 1 FROM information_schema.triggers WHERE trigger_schema = ? AND definer REGEXP ?
 		UNION ALL SELECT 1 FROM information_schema.routines WHERE routine_schema = ? AND definer REGEXP ?
 		UNION ALL SELECT 1 FROM information_schema.events WHERE event_schema = ? AND definer REGEXP ?)`,
-		source.name, ofDefiners, source.name, ofDefiners, source.name, ofDefiners, source.name,
-		ofDefiners).Scan(&confined)
+		source.name, ownerPattern, source.name, ownerPattern, source.name, ownerPattern, source.name,
+		ownerPattern).Scan(&confined)
 	if confined {
 		s.trust, s.needsAccount = checked, true
 	}
@@ -246,8 +247,8 @@ func (s *scratch) readSource(ctx context.Context, source database) (tables []eng
 	return listTables(ctx, c, source.name)
 }
 
-// ofDefiners matches a program's owner if it is the account of a load.
-const ofDefiners = "^snapcli_[0-9a-f]{16}@"
+// ownerPattern matches a program's owner if it is the account of a load.
+const ownerPattern = "^snapcli_[0-9a-f]{16}@"
 
 // copyRows fills the tables from those of the source and then creates their indexes, several tables
 // at a time and the largest first. It returns the number of rows inserted into each table.
@@ -261,7 +262,7 @@ func (s *scratch) copyRows(ctx context.Context, inside *sql.DB, indexes map[stri
 	if err != nil {
 		return nil, err
 	}
-	bySize, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? "+
+	bySize, err := queryStrings(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? "+
 		"ORDER BY data_length DESC", s.from)
 	if err != nil {
 		return nil, err
@@ -269,14 +270,14 @@ func (s *scratch) copyRows(ctx context.Context, inside *sql.DB, indexes map[stri
 	slices.SortStableFunc(tables, func(a, b engine.Table) int {
 		return slices.Index(bySize, a.Name) - slices.Index(bySize, b.Name)
 	})
-	took := make([]int64, len(tables))
-	g, each := errgroup.WithContext(ctx)
+	inserted := make([]int64, len(tables))
+	g, copying := errgroup.WithContext(ctx)
 	g.SetLimit(s.o.Jobs)
 	for i, t := range tables {
 		g.Go(func() (err error) {
-			took[i], err = s.copyTable(each, db, t)
+			inserted[i], err = s.copyTable(copying, db, t)
 			if statement, ok := indexes[t.Name]; ok && err == nil {
-				err = s.alter(each, inside, statement)
+				err = s.alter(copying, inside, statement)
 			}
 			return err
 		})
@@ -286,7 +287,7 @@ func (s *scratch) copyRows(ctx context.Context, inside *sql.DB, indexes map[stri
 	}
 	rows := map[string]int64{}
 	for i, t := range tables {
-		rows[t.Name] = took[i]
+		rows[t.Name] = inserted[i]
 	}
 	return rows, nil
 }
@@ -304,7 +305,7 @@ const erNeedsRepeatable = 1665
 
 // copyTable fills one table and returns the number of rows that it inserted.
 func (s *scratch) copyTable(ctx context.Context, db *sql.DB, t engine.Table) (int64, error) {
-	c, err := s.loading(ctx, db, copiesInOrder, readsUnlocked)
+	c, err := s.loadSession(ctx, db, copiesInOrder, readsUnlocked)
 	if err != nil {
 		return 0, err
 	}

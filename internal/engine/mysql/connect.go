@@ -23,7 +23,7 @@ type encryption struct {
 // The modes of encryption.
 const (
 	tlsVerify    = "true"        // the server's certificate must be valid for its host
-	tlsVerifyCA  = "verify-ca"   // the certificate must be valid for any host
+	tlsVerifyCA  = "verify-ca"   // the certificate must be valid, but its host is not checked
 	tlsAny       = "skip-verify" // encrypted, but any certificate is accepted
 	tlsPreferred = "preferred"   // encrypted if the server supports it
 	tlsOff       = "false"
@@ -81,17 +81,17 @@ func (e encryption) config(host string) (*tls.Config, error) {
 	if e.ca != "" {
 		pem, err := os.ReadFile(e.ca)
 		if err != nil {
-			return nil, unreadable(e.ca, err)
+			return nil, errUnreadable(e.ca, err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, unreadable(e.ca, nil)
+			return nil, errUnreadable(e.ca, nil)
 		}
 	}
 	if e.cert != "" || e.key != "" {
 		pair, err := tls.LoadX509KeyPair(e.cert, e.key)
 		if err != nil {
-			return nil, unreadable(e.cert, err)
+			return nil, errUnreadable(e.cert, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
@@ -101,7 +101,7 @@ func (e encryption) config(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-func unreadable(path string, err error) error {
+func errUnreadable(path string, err error) error {
 	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("there is no usable PEM certificate or key in %s",
 		path),
 		Hint: "check tls-ca, tls-cert and tls-key in the URL", Cause: err}
@@ -109,11 +109,11 @@ func unreadable(path string, err error) error {
 
 // verifyChain verifies the server's certificate without checking the host that it names.
 func verifyChain(s tls.ConnectionState, roots *x509.CertPool) error {
-	between := x509.NewCertPool()
+	intermediates := x509.NewCertPool()
 	for _, cert := range s.PeerCertificates[1:] {
-		between.AddCert(cert)
+		intermediates.AddCert(cert)
 	}
-	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between})
+	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates})
 	return err
 }
 

@@ -55,12 +55,12 @@ func connectionsTo(ctx context.Context, db *sql.DB, name string) ([]connection, 
 }
 
 // connectedTo returns the users of a database and the hosts that they are connected from.
-func connectedTo(ctx context.Context, db *sql.DB, name string) (who []string, err error) {
+func connectedTo(ctx context.Context, db *sql.DB, name string) (users []string, err error) {
 	all, err := connectionsTo(ctx, db, name)
 	for _, c := range all {
-		who = append(who, c.user+" from "+c.host)
+		users = append(users, c.user+" from "+c.host)
 	}
-	return who, err
+	return users, err
 }
 
 // endConnections ends the connections that use a database.

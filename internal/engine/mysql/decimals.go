@@ -20,7 +20,7 @@ func (s *scratch) withDecimals(one statement) statement {
 	if s.mariadb() || !bytes.ContainsRune(one.rows, '.') && !longNumber(one.rows) {
 		return one
 	}
-	documents := s.typed(one.table, "json")
+	documents := s.columnsOfType(one.table, "json")
 	if len(documents) == 0 {
 		return one
 	}
@@ -70,7 +70,7 @@ func longNumber(b []byte) bool {
 // appendDocument writes the literal of a document, with its exact numbers set as decimals.
 func appendDocument(out, literal []byte) []byte {
 	text, kind, err := value(literal)
-	if err != nil || kind != isText {
+	if err != nil || kind != kindText {
 		return append(out, literal...)
 	}
 	paths, numbers, err := exactNumbers(text)
@@ -90,7 +90,7 @@ func appendDocument(out, literal []byte) []byte {
 func exactNumbers(text string) (paths, numbers []string, err error) {
 	in := json.NewDecoder(strings.NewReader(text))
 	in.UseNumber()
-	var at place
+	var at position
 	for {
 		token, err := in.Token()
 		if errors.Is(err, io.EOF) {
@@ -125,26 +125,27 @@ func exactNumbers(text string) (paths, numbers []string, err error) {
 	}
 }
 
-// place is a position in a document: the path of objects and arrays that contain it.
-type place []step
+// position is a position in a document: the path of objects and arrays that contain it.
+type position []step
 
 type step struct {
-	array, named bool // named: the value of name is next
-	name         string
-	index        int
+	array bool
+	named bool // in an object: the value of name is next
+	name  string
+	index int
 }
 
-func (p place) wantsName() bool { return len(p) > 0 && !p[len(p)-1].array && !p[len(p)-1].named }
+func (p position) wantsName() bool { return len(p) > 0 && !p[len(p)-1].array && !p[len(p)-1].named }
 
 // next advances past a value.
-func (p place) next() {
+func (p position) next() {
 	if len(p) > 0 {
 		p[len(p)-1].index++
 		p[len(p)-1].named = false
 	}
 }
 
-func (p place) path() (string, error) {
+func (p position) path() (string, error) {
 	var b strings.Builder
 	b.WriteByte('$')
 	for _, s := range p {

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -11,10 +12,10 @@ import (
 	"snap/internal/schema"
 )
 
-// described returns the structure of a database as data. It parses the servers' own CREATE
+// describe returns the structure of a database as data. It parses the servers' own CREATE
 // statements, because they are consistent with the dump. A part of a statement that it does not
 // recognize is listed among the programs, and a load without programs omits that part.
-func described(s structure) *schema.Schema {
+func describe(s structure) *schema.Schema {
 	d := &schema.Schema{}
 	for _, q := range s.Sequences {
 		if sequence, err := describeSequence(q); err == nil {
@@ -43,18 +44,23 @@ func described(s structure) *schema.Schema {
 // programs lists the objects of a structure that are programs as a whole.
 func (s structure) programs() []schema.Program {
 	var all []schema.Program
-	for _, r := range s.Routines {
-		all = append(all, schema.Program{Kind: strings.ToLower(r.Kind), Name: schema.Name{Name: r.Name}})
-	}
-	for _, list := range []struct {
-		kind string
-		of   []definition
-	}{{"trigger", s.Triggers}, {"view", s.Views}, {"event", s.Events}} {
-		for _, d := range list.of {
-			all = append(all, schema.Program{Kind: list.kind, Name: schema.Name{Name: d.Name}, On: d.On})
+	for _, list := range s.programLists() {
+		for _, d := range list.definitions {
+			all = append(all, schema.Program{Kind: cmp.Or(strings.ToLower(d.Kind), list.kind),
+				Name: schema.Name{Name: d.Name}, On: d.On})
 		}
 	}
 	return all
+}
+
+// programList is a list of programs of one kind. Each routine has a kind of its own.
+type programList struct {
+	kind        string
+	definitions []definition
+}
+
+func (s structure) programLists() []programList {
+	return []programList{{"routine", s.Routines}, {"trigger", s.Triggers}, {"view", s.Views}, {"event", s.Events}}
 }
 
 // everyVersion accepts every executable comment, as the server that wrote it would.
@@ -67,7 +73,7 @@ type tableReader struct {
 	table    schema.Table
 	programs []schema.Program
 	known    map[string]bool // the tables of the database
-	period   []string        // columns with the times of a system-versioned table
+	period   []string        // the time columns of a system-versioned table
 }
 
 // program records a part of the table as a program.
@@ -103,9 +109,9 @@ func describeTable(d definition, known map[string]bool) (schema.Table, []schema.
 	if err := t.options(r); err != nil {
 		return t.table, nil, err
 	}
-	t.withoutPeriod()
-	t.withoutComputed()
-	t.withoutNumbers()
+	t.removePeriod()
+	t.removeComputed()
+	t.removeAutoIncrement()
 	if !slices.ContainsFunc(t.table.Columns, func(c schema.Column) bool { return !c.Computed }) {
 		return t.table, nil, errNotDescribed
 	}
@@ -124,13 +130,13 @@ func (t *tableReader) item(r *reader) error {
 	case r.accept("PRIMARY", "KEY"):
 		t.index(r, schema.Index{Name: "PRIMARY"})
 	case r.accept("UNIQUE", "KEY"):
-		t.named(r, schema.Index{Unique: true})
+		t.namedIndex(r, schema.Index{Unique: true})
 	case r.accept("FULLTEXT", "KEY"):
-		t.named(r, schema.Index{Method: "fulltext"})
+		t.namedIndex(r, schema.Index{Method: "fulltext"})
 	case r.accept("SPATIAL", "KEY"):
-		t.named(r, schema.Index{Method: "spatial"})
+		t.namedIndex(r, schema.Index{Method: "spatial"})
 	case r.accept("KEY"):
-		t.named(r, schema.Index{})
+		t.namedIndex(r, schema.Index{})
 	case r.accept("FOREIGN", "KEY"):
 		t.foreignKey(r, name)
 	case r.accept("CHECK"):
@@ -270,8 +276,8 @@ var types = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// named reads an index with its name.
-func (t *tableReader) named(r *reader, x schema.Index) {
+// namedIndex reads an index with its name.
+func (t *tableReader) namedIndex(r *reader, x schema.Index) {
 	x.Name, _ = r.name()
 	t.index(r, x)
 }
@@ -348,7 +354,7 @@ func (t *tableReader) foreignKey(r *reader, name string) {
 		t.program("foreign key", name)
 		return
 	}
-	f.Columns, f.ToColumns = listed(columns), listed(references)
+	f.Columns, f.ToColumns = nameList(columns), nameList(references)
 	for r.accept("ON") {
 		event, _ := r.word()
 		action := strings.ToUpper(r.until("ON"))
@@ -361,8 +367,8 @@ func (t *tableReader) foreignKey(r *reader, name string) {
 	t.table.ForeignKeys = append(t.table.ForeignKeys, f)
 }
 
-// listed parses a comma-separated list of names.
-func listed(r *reader) []string {
+// nameList parses a comma-separated list of names.
+func nameList(r *reader) []string {
 	var all []string
 	for _, item := range r.items() {
 		if name, ok := item.name(); ok {
@@ -410,7 +416,7 @@ func (t *tableReader) option(r *reader) error {
 	name = strings.ToLower(name)
 	r.accept("=")
 	value := r.skip().value
-	switch form := optionForm(name); {
+	switch form := optionPattern(name); {
 	case name == "engine" && !engines[strings.ToLower(value)]:
 		return errNotDescribed
 	case name == "comment":
@@ -427,9 +433,9 @@ func (t *tableReader) option(r *reader) error {
 var engines = map[string]bool{"innodb": true, "myisam": true, "aria": true, "memory": true, "archive": true,
 	"csv": true, "rocksdb": true, "blackhole": true}
 
-// optionForm returns the pattern for the value of a table option, or nil for an option that
+// optionPattern returns the pattern for the value of a table option, or nil for an option that
 // descriptions do not contain.
-func optionForm(name string) *regexp.Regexp {
+func optionPattern(name string) *regexp.Regexp {
 	switch name {
 	case "engine", "charset", "collate", "row_format", "compression":
 		return anyWord
@@ -437,14 +443,14 @@ func optionForm(name string) *regexp.Regexp {
 		"delay_key_write", "pack_keys",
 		"max_rows", "min_rows", "avg_row_length", "page_checksum", "transactional", "page_compressed",
 		"page_compression_level":
-		return digits
+		return digitsOrDefault
 	}
 	return nil
 }
 
 var (
-	anyWord = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
-	digits  = regexp.MustCompile(`^([0-9]{1,20}|[Dd][Ee][Ff][Aa][Uu][Ll][Tt])$`)
+	anyWord         = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
+	digitsOrDefault = regexp.MustCompile(`^([0-9]{1,20}|[Dd][Ee][Ff][Aa][Uu][Ll][Tt])$`)
 )
 
 // partitions parses how a table is partitioned. If a description does not support the method, the
@@ -470,7 +476,7 @@ func readPartitions(r *reader) (*schema.Partitions, bool) {
 		return nil, false
 	}
 	if columns {
-		for _, name := range listed(of) {
+		for _, name := range nameList(of) {
 			p.Columns = append(p.Columns, schema.KeyColumn{Name: name})
 		}
 	} else if p.Expr = partitionExpr(of); p.Expr == nil {
@@ -593,9 +599,9 @@ func partLists(r *reader) ([][]schema.Expr, bool) {
 	return all, true
 }
 
-// withoutPeriod removes the time columns of a system-versioned table from its keys, because the
+// removePeriod removes the time columns of a system-versioned table from its keys, because the
 // description does not include these columns.
-func (t *tableReader) withoutPeriod() {
+func (t *tableReader) removePeriod() {
 	without := func(columns []schema.KeyColumn) []schema.KeyColumn {
 		return slices.DeleteFunc(columns, func(c schema.KeyColumn) bool { return slices.Contains(t.period, c.Name) })
 	}
@@ -608,8 +614,8 @@ func (t *tableReader) withoutPeriod() {
 	t.table.Indexes = slices.DeleteFunc(t.table.Indexes, func(x schema.Index) bool { return len(x.Columns) == 0 })
 }
 
-// withoutNumbers records AUTO_INCREMENT as a program if the key that it needs was removed.
-func (t *tableReader) withoutNumbers() {
+// removeAutoIncrement records AUTO_INCREMENT as a program if the key that it needs was removed.
+func (t *tableReader) removeAutoIncrement() {
 	var keyed []string
 	for _, k := range t.table.Keys {
 		for _, c := range k.Columns {
@@ -628,8 +634,8 @@ func (t *tableReader) withoutNumbers() {
 	}
 }
 
-// withoutComputed records as a program everything that needs a generated column.
-func (t *tableReader) withoutComputed() {
+// removeComputed records as a program everything that needs a generated column.
+func (t *tableReader) removeComputed() {
 	computed := map[string]bool{}
 	for _, c := range t.table.Columns {
 		computed[c.Name] = c.Computed
@@ -663,7 +669,7 @@ func (t *tableReader) withoutComputed() {
 	}
 }
 
-// asProgram calls [tableReader.program] and returns true.
+// asProgram calls [tableReader.program] and returns true, for use in conditions.
 func (t *tableReader) asProgram(kind, name string) bool {
 	t.program(kind, name)
 	return true

@@ -66,7 +66,7 @@ func sameAsDescribed(t *testing.T, from, to string, s structure, d *schema.Schem
 		return err
 	}
 	for _, q := range s.Sequences {
-		if err := makeSequence(context.Background(), b, q); err != nil {
+		if err := createSequence(context.Background(), b, q); err != nil {
 			return err
 		}
 	}

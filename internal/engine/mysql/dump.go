@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	head      = "-- snapcli 2: "
-	maxHead   = 256 << 20
-	chunkSize = 1 << 20 // approximate bytes of an INSERT statement
+	head      = "-- snapcli 2: " // begins the first line of a dump
+	maxHead   = 256 << 20        // maximum bytes of the first line
+	chunkSize = 1 << 20          // approximate bytes of an INSERT statement
 	readSize  = 64 << 10
 )
 
@@ -107,7 +107,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	if err != nil {
 		return info, err
 	}
-	info.Tables, info.Schema = tables, described(parts)
+	info.Tables, info.Schema = tables, describe(parts)
 	left.report(&info)
 	info.Warnings = append(info.Warnings, loadWarnings(parts, info)...)
 	line, err := json.Marshal(parts)
@@ -120,7 +120,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	}
 	o.Begin("dump")
 	out := &engine.Counter{W: w, O: o}
-	if _, err := out.Write(slicesOf(head, line, "\n")); err != nil {
+	if _, err := fmt.Fprintf(out, "%s%s\n", head, line); err != nil {
 		return info, fmt.Errorf("write the dump: %w", err)
 	}
 	if err := readTables(ctx, readers, name, parts, info.Tables, where, out); err != nil {
@@ -128,7 +128,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	}
 	after, err := structureOf(ctx, readers[0], name)
 	if err == nil && !sameTables(before, after.Tables) {
-		err = changedMeanwhile("its tables changed after the build started")
+		err = errSchemaChanged("its tables changed after the build started")
 	}
 	info.Tables = append(info.Tables, left.empty...)
 	engine.Sort(info.Tables)
@@ -151,19 +151,6 @@ func loadWarnings(parts structure, info engine.Info) []string {
 	return all
 }
 
-func slicesOf(parts ...any) []byte {
-	var b bytes.Buffer
-	for _, p := range parts {
-		switch p := p.(type) {
-		case string:
-			b.WriteString(p)
-		case []byte:
-			b.Write(p)
-		}
-	}
-	return b.Bytes()
-}
-
 // sameTables reports whether definitions are equal. It ignores AUTO_INCREMENT, which changes when
 // rows are inserted, and Period, which [structure.keepHistory] sets.
 func sameTables(before, after []definition) bool {
@@ -177,7 +164,7 @@ func sameTables(before, after []definition) bool {
 // nextNumber matches the part of a table's definition that changes when rows are inserted.
 var nextNumber = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
-func changedMeanwhile(why string) error {
+func errSchemaChanged(why string) error {
 	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed during the build: " + why,
 		Hint: "build again when no migration is running"}
 }
@@ -215,8 +202,8 @@ func openReaders(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error)
 		jobs = 1
 	}
 	err = open(jobs)
-	if _, unlocked := lock.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); err == nil {
-		err = unlocked
+	if _, unlockErr := lock.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); err == nil {
+		err = unlockErr
 	}
 	return readers, err
 }
@@ -238,6 +225,7 @@ func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error)
 	return c, nil
 }
 
+// storedMode is the SQL mode of the sessions that read and load rows.
 const storedMode = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 
 // readTables reads all tables and sets their Rows and Bytes. A connection that has read a table, or
@@ -279,9 +267,9 @@ func readTables(ctx context.Context, readers []*sql.Conn, name string, parts str
 	return nil
 }
 
-// split parses the first line of a dump, which may have at most limit bytes, and returns a reader
-// of the rest.
-func split(r io.Reader, limit int) (structure, *bufio.Reader, error) {
+// splitHead parses the first line of a dump, which may have at most limit bytes, and returns a
+// reader of the rest.
+func splitHead(r io.Reader, limit int) (structure, *bufio.Reader, error) {
 	var s structure
 	in := bufio.NewReaderSize(r, readSize)
 	line, err := readLine(in, limit)

@@ -17,13 +17,13 @@ import (
 func statementsFor(d *schema.Schema, mariadb bool) (structure, error) {
 	var s structure
 	if d == nil {
-		return s, notDescribed()
+		return s, errNoDescription()
 	}
 	if err := d.Check(schema.MySQL); err != nil {
 		return s, err
 	}
 	if len(d.Sequences) > 0 && !mariadb {
-		return s, otherKind("sequences, which MySQL does not have")
+		return s, errOtherKind("sequences, which MySQL does not have")
 	}
 	for _, q := range d.Sequences {
 		text, err := sequenceSQL(q)
@@ -43,7 +43,7 @@ func statementsFor(d *schema.Schema, mariadb bool) (structure, error) {
 	return s, nil
 }
 
-func notDescribed() error {
+func errNoDescription() error {
 	return &snap.Error{
 		Code: snap.CodeInvalid, Detail: "the snapshot is from somebody else and has no description of its " +
 			"tables, so it cannot be loaded",
@@ -51,7 +51,7 @@ func notDescribed() error {
 	}
 }
 
-func otherKind(what string) error {
+func errOtherKind(what string) error {
 	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot has " + what,
 		Hint: "load the snapshot into the kind of server that it was built from; nothing was replaced"}
 }
@@ -181,7 +181,7 @@ func (g *generator) column(c schema.Column) error {
 // values appends a column's spatial reference system, visibility, default and ON UPDATE clause.
 func (g *generator) values(text string, c schema.Column) (string, error) {
 	if c.SRID != "" {
-		if !digits.MatchString(c.SRID) {
+		if !digitsOrDefault.MatchString(c.SRID) {
 			return "", badSchema("the column %q has an unknown spatial reference system", c.Name)
 		}
 		text += map[bool]string{true: " REF_SYSTEM_ID=", false: " SRID "}[g.mariadb] + c.SRID
@@ -240,7 +240,7 @@ func defaultSQL(c schema.Column) (string, error) {
 // of this type.
 func needsParentheses(name string) bool {
 	return strings.HasSuffix(name, "text") || strings.HasSuffix(name, "blob") || name == "json" ||
-		kindOf(name) == isBinary && !strings.HasSuffix(name, "binary")
+		kindOf(name) == kindBinary && !strings.HasSuffix(name, "binary")
 }
 
 // quoteText quotes a string for a session without NO_BACKSLASH_ESCAPES.
@@ -253,7 +253,7 @@ func typeSQL(t schema.Type) (string, error) {
 	text := t.Name
 	args := slices.Clone(t.Args)
 	for _, a := range args {
-		if !digits.MatchString(a) {
+		if !digitsOrDefault.MatchString(a) {
 			return "", badSchema("%.40q is not a valid length of a type", a)
 		}
 	}
@@ -369,14 +369,14 @@ func (g *generator) foreignKey(f schema.ForeignKey) error {
 	if f.To.Schema != "" {
 		return badSchema("the foreign key %q refers to another database", f.Name)
 	}
-	if err := checkName(append(append([]string{f.To.Name}, f.Columns...), f.ToColumns...)...); err != nil {
-		return err
-	}
-	text := "  CONSTRAINT " + quote(f.Name) + " FOREIGN KEY (" + quoted(f.Columns) + ") REFERENCES " +
-		quote(f.To.Name) + " (" + quoted(f.ToColumns) + ")"
 	if f.Name == "" {
 		return badSchema("a foreign key of %q has no name", g.table.Name.Name)
 	}
+	if err := checkName(append(append([]string{f.To.Name}, f.Columns...), f.ToColumns...)...); err != nil {
+		return err
+	}
+	text := "  CONSTRAINT " + quote(f.Name) + " FOREIGN KEY (" + quoteNames(f.Columns) + ") REFERENCES " +
+		quote(f.To.Name) + " (" + quoteNames(f.ToColumns) + ")"
 	if f.OnDelete != "" { // from a fixed list: the description was checked
 		text += " ON DELETE " + f.OnDelete
 	}
@@ -387,7 +387,7 @@ func (g *generator) foreignKey(f schema.ForeignKey) error {
 	return nil
 }
 
-func quoted(names []string) string {
+func quoteNames(names []string) string {
 	var all []string
 	for _, n := range names {
 		all = append(all, quote(n))
@@ -429,8 +429,8 @@ func (g *generator) options() (string, error) {
 	text := "ENGINE=" + engine
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		value := o[name]
-		form := optionForm(name)
-		if form == nil || !form.MatchString(value) {
+		pattern := optionPattern(name)
+		if pattern == nil || !pattern.MatchString(value) {
 			return "", badSchema("the table %q has an unknown option", g.table.Name.Name)
 		}
 		switch {
@@ -503,7 +503,7 @@ func (g *generator) partitionBy(p *schema.Partitions) (string, error) {
 	for _, c := range p.Columns {
 		columns = append(columns, c.Name)
 	}
-	return text + " (" + quoted(columns) + ")", nil
+	return text + " (" + quoteNames(columns) + ")", nil
 }
 
 // boundSQL writes the bound of a partition.

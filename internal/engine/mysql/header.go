@@ -143,9 +143,9 @@ func (h *header) trigger(r *reader) (ok bool) {
 	return ok
 }
 
-// withoutPlace returns a statement without its definer and its database qualifiers, which refer to
-// the source server.
-func (h header) withoutPlace(text string) string {
+// withoutQualifiers returns a statement without its definer and its database qualifiers, which
+// refer to the source server.
+func (h header) withoutQualifiers(text string) string {
 	if h.on.database != "" {
 		text = text[:h.on.at.from] + quote(h.on.name) + text[h.on.at.to:]
 	}

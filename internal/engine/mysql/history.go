@@ -25,19 +25,19 @@ var forever = map[string]bool{"2038-01-19 03:14:07.999999": true, "2106-02-07 06
 // histories returns the periods, by table, of the system-versioned tables whose history a dump can
 // hold, and the names of the other system-versioned tables.
 func histories(ctx context.Context, db querier, name string) (periods map[string][]string, lost []string, err error) {
-	versioned, err := names(ctx, db,
+	versioned, err := queryStrings(ctx, db,
 		"SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SYSTEM VERSIONED' "+
 			"ORDER BY table_name", name)
 	if err != nil || len(versioned) == 0 {
 		return nil, nil, err
 	}
-	var loads bool
+	var canLoad bool
 	if err := db.QueryRowContext(ctx,
 		"SELECT count(*) FROM information_schema.system_variables WHERE variable_name = "+
-			"'SYSTEM_VERSIONING_INSERT_HISTORY'").Scan(&loads); err != nil {
+			"'SYSTEM_VERSIONING_INSERT_HISTORY'").Scan(&canLoad); err != nil {
 		return nil, nil, err
 	}
-	if !loads {
+	if !canLoad {
 		return nil, versioned, nil
 	}
 	named, byTransaction, err := namedPeriods(ctx, db, name)
@@ -79,15 +79,15 @@ func namedPeriods(ctx context.Context, db querier, name string) (map[string][]st
 	return periods, byTransaction, rows.Err()
 }
 
-// keepHistory records the tables whose history the dump contains. If the dump must have only current
-// rows, without says why, and keepHistory adds a warning instead.
-func (s structure) keepHistory(ctx context.Context, c querier, name string, info *engine.Info, without string) error {
+// keepHistory records the tables whose history the dump contains. If reason is not empty, the dump
+// must have only current rows, and keepHistory adds a warning with the reason instead.
+func (s structure) keepHistory(ctx context.Context, c querier, name string, info *engine.Info, reason string) error {
 	periods, _, err := histories(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	if without != "" && len(periods) > 0 {
-		info.Warnings = append(info.Warnings, historyLost(slices.Sorted(maps.Keys(periods)))+", because "+without)
+	if reason != "" && len(periods) > 0 {
+		info.Warnings = append(info.Warnings, historyLost(slices.Sorted(maps.Keys(periods)))+", because "+reason)
 		return nil
 	}
 	for i, t := range s.Tables {
@@ -120,7 +120,7 @@ func (s structure) periodOf(table string) []string {
 	return nil
 }
 
-func noHistory(where string, cause error) error {
+func errNoHistory(where string, cause error) error {
 	return &snap.Error{
 		Code: snap.CodeInvalid, Cause: cause,
 		Detail: "the server " + where +

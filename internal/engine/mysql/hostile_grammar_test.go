@@ -342,7 +342,7 @@ func (d *drawing) rows(t engine.Table) (text string, n int64) {
 		names = append(names, c.Name)
 	}
 	for i := range rapid.IntRange(0, 3).Draw(d.T, "rows") {
-		row := fmt.Sprintf("INSERT INTO %s (%s) VALUES\n(%d,%s);\n", quote(t.Name), quoted(names), i, d.of("NULL",
+		row := fmt.Sprintf("INSERT INTO %s (%s) VALUES\n(%d,%s);\n", quote(t.Name), quoteNames(names), i, d.of("NULL",
 			"NULL", "'1'", "''"))
 		if d.hostile > 0 && rapid.IntRange(0, 3).Draw(d.T, "row") == 0 {
 			d.hostile--

@@ -23,8 +23,8 @@ func (s *scratch) create(ctx context.Context) error {
 	if s.o.Into == engine.InPlace {
 		return s.empty(ctx)
 	}
-	_, err := s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.db.name)+s.charset())
-	s.made = err == nil || number(err) == 0 // if the server has not responded, it may still create the database
+	_, err := s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.db.name)+s.charsetClause())
+	s.created = err == nil || number(err) == 0 // if the server has not responded, it may still create the database
 	if isDenied(err) {
 		return s.errMayNotCreate(ctx, err)
 	}
@@ -37,7 +37,7 @@ func (s *scratch) errMayNotCreate(ctx context.Context, cause error) error {
 		"substring_index(current_user(), '@', -1)").Scan(&user, &host)
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: cause,
-		Detail: fmt.Sprintf("the MySQL user %q is not allowed to create the scratch databases of a load", s.place.user),
+		Detail: fmt.Sprintf("the MySQL user %q is not allowed to create the scratch databases of a load", s.dest.user),
 		Hint: fmt.Sprintf("as an administrator, run: GRANT ALL PRIVILEGES ON `snapcli\\_%%`.* TO %s@%s; or load with "+
 			"--in-place; nothing was changed", quoteText(user), quoteText(host)),
 	}
@@ -47,20 +47,20 @@ func (s *scratch) errMayNotCreate(ctx context.Context, cause error) error {
 // content to remove. If others are connected, empty ends their connections if Terminate is set, and
 // otherwise returns a conflict.
 func (s *scratch) empty(ctx context.Context) error {
-	var free sql.NullInt64
+	var locked sql.NullInt64
 	if err := s.lock.QueryRowContext(ctx, "SELECT get_lock(left(concat('snapcli_', sha2(?, 256)), 64), 10)",
-		s.place.name).Scan(&free); err != nil {
+		s.dest.name).Scan(&locked); err != nil {
 		return err
 	}
-	if free.Int64 != 1 {
+	if locked.Int64 != 1 {
 		return &snap.Error{Code: snap.CodeConflict,
-			Detail: fmt.Sprintf("another load into the database %q is running", s.place.name),
+			Detail: fmt.Sprintf("another load into the database %q is running", s.dest.name),
 			Hint:   "try again when it has ended"}
 	}
 	if err := s.requireUnused(ctx, s.o.Terminate); err != nil {
 		return err
 	}
-	c, err := session(ctx, s.server, "USE "+quote(s.place.name),
+	c, err := session(ctx, s.server, "USE "+quote(s.dest.name),
 		"SET SESSION lock_wait_timeout = 10, foreign_key_checks = 0")
 	if err != nil {
 		return err
@@ -79,12 +79,12 @@ func (s *scratch) empty(ctx context.Context) error {
 	if s.o.OnlyIfEmpty {
 		return nil
 	}
-	if err := replacePrograms(ctx, c, maker{c: c}, s.place.name, structure{}, false); err != nil {
+	if err := replacePrograms(ctx, c, creator{c: c}, s.dest.name, structure{}, false); err != nil {
 		return err
 	}
-	tables, err := names(ctx, c, "SELECT concat(if(table_type = 'SEQUENCE', 'SEQUENCE ', 'TABLE '), '`', "+
+	tables, err := queryStrings(ctx, c, "SELECT concat(if(table_type = 'SEQUENCE', 'SEQUENCE ', 'TABLE '), '`', "+
 		"replace(table_name, '`', '``'), '`') FROM information_schema.tables WHERE table_schema = ? AND table_name <> "+
-		"? AND table_type <> 'VIEW'", s.place.name, engine.Unfinished)
+		"? AND table_type <> 'VIEW'", s.dest.name, engine.Unfinished)
 	if err != nil {
 		return err
 	}
@@ -97,16 +97,16 @@ func (s *scratch) empty(ctx context.Context) error {
 }
 
 // finishInPlace replaces the programs, including the events, with those of the dump, as a load does
-// after an exchange of tables. It then removes the mark. The database is then complete.
+// after an exchange of tables. Then it removes the mark, because the database is complete.
 func (s *scratch) finishInPlace(ctx context.Context) error {
-	c, err := session(ctx, s.server, "USE "+quote(s.place.name))
+	c, err := session(ctx, s.server, "USE "+quote(s.dest.name))
 	if err != nil {
 		return err
 	}
 	defer endSession(c)
-	j := journal{Place: s.place.name, New: s.structure, Account: s.account, Keep: s.o.OnlyIfEmpty}
+	j := journal{Place: s.dest.name, New: s.structure, Account: s.account, Keep: s.o.OnlyIfEmpty}
 	j.New.Tables, j.New.Sequences = nil, nil
-	if err := replaceBy(ctx, s.server, s.place, c, j); err != nil {
+	if err := replaceFromJournal(ctx, s.server, s.dest, c, j); err != nil {
 		return err
 	}
 	_, err = c.ExecContext(ctx, "DROP TABLE "+engine.Unfinished)
@@ -116,9 +116,9 @@ func (s *scratch) finishInPlace(ctx context.Context) error {
 // failed converts an error of a load to one for the user. If the load has emptied the database to
 // fill it in place, the error says that the database is incomplete.
 func (s *scratch) failed(err error) error {
-	err = s.place.failure(err)
+	err = s.dest.failure(err)
 	if s.emptied {
-		return engine.Incomplete(s.place.name, err)
+		return engine.Incomplete(s.dest.name, err)
 	}
 	return err
 }
@@ -145,7 +145,7 @@ func (s *scratch) grant(ctx context.Context) error {
 	if len(s.o.Grants) == 0 {
 		return nil
 	}
-	c, err := session(ctx, s.server, "USE "+quote(s.place.name))
+	c, err := session(ctx, s.server, "USE "+quote(s.dest.name))
 	if err != nil {
 		return err
 	}

@@ -36,12 +36,14 @@ const (
 	asideName = "aside"
 )
 
-// digest returns the digest in the seal of the journal of a load. text is the journal's JSON.
+// digest returns the digest that seals the journal of the load with this id. text is the journal's
+// JSON.
 func digest(id string, text []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(id+"\n"), text...)))
 }
 
-var sealed = regexp.MustCompile(`'([0-9a-f]{64})'`)
+// digestText matches the digest in the definition of a seal.
+var digestText = regexp.MustCompile(`'([0-9a-f]{64})'`)
 
 // write creates the journal's database, and in it the sealed journal.
 func (j journal) write(ctx context.Context, c *sql.Conn, id string) error {
@@ -97,7 +99,7 @@ func readSeal(ctx context.Context, server querier, id string) (string, error) {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", err
 	}
-	m := sealed.FindStringSubmatch(text)
+	m := digestText.FindStringSubmatch(text)
 	if m == nil || owner != account {
 		return "", errNotOwnJournal(id)
 	}
@@ -114,16 +116,16 @@ func parseJournal(text []byte) (j journal, err error) {
 // journalText returns the JSON of a load's journal, regardless of its author, and whether the
 // tables were exchanged.
 func journalText(ctx context.Context, server querier, id string) (text []byte, swapped bool, err error) {
-	sides, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-		"table_name IN ('before', 'after')", journalPrefix+id)
+	sides, err := queryStrings(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? "+
+		"AND table_name IN ('before', 'after')", journalPrefix+id)
 	if err == nil && len(sides) != 1 {
-		err = errors.New("a journal without its text")
+		err = errors.New("the journal of a load has no text")
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	parts, err := names(ctx, server, "SELECT text FROM "+quote(journalPrefix+id)+"."+quote(sides[0])+
-		" WHERE ? <> '' ORDER BY part", id)
+	parts, err := queryStrings(ctx, server, "SELECT text FROM "+quote(journalPrefix+id)+"."+quote(sides[0])+
+		" ORDER BY part")
 	return []byte(strings.Join(parts, "")), sides[0] == "after", err
 }
 
@@ -177,9 +179,9 @@ func ownedTriggers(ctx context.Context, c *sql.Conn, database string, all []defi
 	return all, rows.Err()
 }
 
-// ownedBy returns the definition with SQL that creates the object for its owner, if an owner is
-// known.
-func (d definition) ownedBy() definition {
+// withOwner returns the definition with SQL that creates the object for its owner. It returns the
+// definition unchanged if no owner is known.
+func (d definition) withOwner() definition {
 	if d.Owner != "" {
 		d.SQL = "CREATE DEFINER=" + accountOf(d.Owner).definer() + d.SQL[len("CREATE"):]
 	}
@@ -203,7 +205,7 @@ func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) err
 	tried := map[string]bool{}
 	for _, t := range j.Triggers {
 		owner := accountOf(t.Owner)
-		if tried[t.Owner] || t.Owner == "" || ofAccounts.MatchString(owner.User) {
+		if tried[t.Owner] || t.Owner == "" || accountPattern.MatchString(owner.User) {
 			continue
 		}
 		tried[t.Owner] = true
@@ -232,18 +234,18 @@ func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) err
 // restoreTrigger creates an old trigger again for its owner. If the owner is the account of an
 // earlier load and this user has no permission to create triggers for others, the account of the
 // earlier load creates the trigger.
-func restoreTrigger(ctx context.Context, server *sql.DB, place database, c *sql.Conn, d definition) error {
-	err := makeOne(ctx, c, "TRIGGER", d.ownedBy())
+func restoreTrigger(ctx context.Context, server *sql.DB, dest database, c *sql.Conn, d definition) error {
+	err := createObject(ctx, c, "TRIGGER", d.withOwner())
 	owner := accountOf(d.Owner)
-	if number(err) != erNoRight || !ofAccounts.MatchString(owner.User) {
+	if number(err) != erNoRight || !accountPattern.MatchString(owner.User) {
 		return err
 	}
-	db, as, err := owner.asOwner(ctx, server, place)
+	db, as, err := owner.connect(ctx, server, dest)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	defer as.Close()
-	err = (maker{c: as, own: c, account: owner}).one(ctx, "TRIGGER", d)
+	err = (creator{c: as, own: c, account: owner}).create(ctx, "TRIGGER", d)
 	return errors.Join(err, owner.dropUnused(ctx, server))
 }

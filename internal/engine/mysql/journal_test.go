@@ -92,7 +92,7 @@ func plantedJournals(t *testing.T, own, prod, mallory string) {
 			at := quote(journalPrefix + planted)
 			script(t, mallory, "CREATE DATABASE "+at+"; CREATE TABLE "+at+"."+side+
 				" (part INT PRIMARY KEY, text MEDIUMBLOB NOT NULL); INSERT INTO "+at+"."+side+" VALUES (0, '"+
-				literal(string(text))+"'); CREATE "+strings.ReplaceAll(sign, "%", at))
+				escapeText(string(text))+"'); CREATE "+strings.ReplaceAll(sign, "%", at))
 			said := swept(t, own, d)
 			if after := contents(t, prod) + accounts(t, own); after != before {
 				t.Fatalf("%s: the journal was run: %s", sign, difference(before, after))
@@ -129,7 +129,7 @@ func changedJournals(t *testing.T, own, prod, mallory string) {
 		"CREATE OR REPLACE VIEW %.whole AS ", "CREATE OR REPLACE DEFINER=root@localhost VIEW %.whole AS "} {
 		id := killedInSwap(t, own, d, true)
 		at := quote(journalPrefix + id)
-		script(t, mallory, "UPDATE "+at+".`after` SET text = '"+literal(string(text))+"'")
+		script(t, mallory, "UPDATE "+at+".`after` SET text = '"+escapeText(string(text))+"'")
 		if change != "" {
 			db, _ := openURL(t, mallory)
 			_, err := db.Exec(strings.ReplaceAll(change, "%", at) + "SELECT '" + digest(id, text) + "' AS digest")

@@ -14,7 +14,7 @@ import (
 type tokenKind int
 
 const (
-	endToken  tokenKind = iota // the end, white space or a comment
+	endToken  tokenKind = iota // the end of the statement, white space or a comment
 	wordToken                  // a keyword, a name without quotes, or digits
 	nameToken                  // a name in quotes
 	textToken                  // a string

@@ -14,39 +14,39 @@ import (
 
 // rowForm describes the rows of a table.
 type rowForm struct {
-	columns []string
-	period  bool // two more columns hold the start and end of each row's validity
-	newest  bool // load only current rows, without the columns of a period
+	columns     []string
+	period      bool // two more columns hold the start and end of each row's validity
+	currentOnly bool // load only current rows, without the columns of a period
 }
 
-// rewritten returns the statement with its rows generated again, and the number of omitted rows.
-func (f rowForm) rewritten(s statement) (statement, int64, error) {
+// rewrite returns the statement with its rows generated again, and the number of omitted rows.
+func (f rowForm) rewrite(s statement) (statement, int64, error) {
 	columns := f.columns
-	f.period = f.period || f.newest && len(s.columns) > len(columns)
+	f.period = f.period || f.currentOnly && len(s.columns) > len(columns)
 	if f.period {
 		columns = s.columns
 		if len(columns) != len(f.columns)+2 || !slices.Equal(columns[:len(f.columns)], f.columns) {
-			return s, 0, otherColumns(s.table)
+			return s, 0, errOtherColumns(s.table)
 		}
-		if f.newest {
+		if f.currentOnly {
 			columns = f.columns
 		}
 	} else if !slices.Equal(s.columns, columns) {
-		return s, 0, otherColumns(s.table)
+		return s, 0, errOtherColumns(s.table)
 	}
 	out := s
 	out.columns = columns
-	out.start = []byte(insertStart + quote(s.table) + " (" + quoted(columns) + ") VALUES\n")
+	out.start = []byte(insertStart + quote(s.table) + " (" + quoteNames(columns) + ") VALUES\n")
 	out.rows = make([]byte, 0, len(s.rows)+len(s.rows)/64)
 	out.count = 0
 	for line := range rowsOf(s.rows) {
 		from := len(out.rows)
-		var now bool
+		var current bool
 		var err error
-		if out.rows, now, err = f.row(out.rows, line); err != nil {
+		if out.rows, current, err = f.row(out.rows, line); err != nil {
 			return s, 0, err
 		}
-		if f.newest && f.period && !now {
+		if f.currentOnly && f.period && !current {
 			out.rows = out.rows[:from]
 			continue
 		}
@@ -59,13 +59,13 @@ func (f rowForm) rewritten(s statement) (statement, int64, error) {
 	return out, s.count - out.count, nil
 }
 
-func otherColumns(table string) error {
+func errOtherColumns(table string) error {
 	return badDump(fmt.Errorf("the rows of %.80q do not match its columns", table))
 }
 
-// row parses a row and appends it to out. now reports whether the row is the current version in a
-// table with a period. It is false for other tables.
-func (f rowForm) row(out, line []byte) (_ []byte, now bool, err error) {
+// row parses a row and appends it to out. current reports whether the row is the current version in
+// a table with a period. It is false for other tables.
+func (f rowForm) row(out, line []byte) (_ []byte, current bool, err error) {
 	if len(line) < 2 || line[0] != '(' || line[len(line)-1] != ')' {
 		return out, false, badDump(fmt.Errorf("%.40q is not a row", line))
 	}
@@ -86,18 +86,18 @@ func (f rowForm) row(out, line []byte) (_ []byte, now bool, err error) {
 			out = append(out, ',')
 		}
 		if f.period && i == n-1 && bytes.HasPrefix(rest, []byte("DEFAULT")) {
-			out, rest, now = append(out, "DEFAULT"...), rest[len("DEFAULT"):], true
+			out, rest, current = append(out, "DEFAULT"...), rest[len("DEFAULT"):], true
 		} else if out, rest, err = copyLiteral(out, rest); err != nil {
 			return out, false, badDump(err)
 		}
-		if f.newest && i >= len(f.columns) {
+		if f.currentOnly && i >= len(f.columns) {
 			out = out[:kept]
 		}
 	}
 	if len(rest) > 0 {
 		return out, false, badDump(fmt.Errorf("unexpected %.40q after the values of a row", rest))
 	}
-	return append(out, ')'), now, nil
+	return append(out, ')'), current, nil
 }
 
 var errNoLiteral = errors.New("a value is not a literal that a dump can contain")
@@ -119,7 +119,7 @@ func copyLiteral(out, b []byte) (_, rest []byte, err error) {
 	case bytes.HasPrefix(b, []byte("_binary '")):
 		return copyText(append(out, "_binary "...), b[len("_binary "):])
 	case b[0] == '_':
-		return copyIn(out, b)
+		return copyCharsetText(out, b)
 	}
 	return out, b, errNoLiteral
 }
@@ -185,8 +185,8 @@ func copyHex(out, b []byte) (_, rest []byte, err error) {
 	return append(out, b[:i]...), b[i:], nil
 }
 
-// copyIn copies a string that names its character set and has its bytes in hexadecimal.
-func copyIn(out, b []byte) (_, rest []byte, err error) {
+// copyCharsetText copies a string that names its character set and has its bytes in hexadecimal.
+func copyCharsetText(out, b []byte) (_, rest []byte, err error) {
 	name, digits, ok := bytes.Cut(b[1:], []byte(" X'"))
 	if !ok || len(name) > 20 || !slices.Contains(allCharsets(), string(name)) {
 		return out, b, errNoLiteral

@@ -127,7 +127,7 @@ func (d database) open(name string) (*sql.DB, error) {
 		return nil, err
 	}
 	c.MaxAllowedPacket = 0 // use the server's limit
-	c.Params = map[string]string{"wait_timeout": patient}
+	c.Params = map[string]string{"wait_timeout": sessionSettings}
 	c.Logger = &driver.NopLogger{}
 	c.DialFunc = d.way.Dial
 	// Unlike a password, a token must be sent unhashed. Only a verified server receives it.
@@ -147,10 +147,10 @@ func (d database) open(name string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// patient is the value of wait_timeout in every session of this package, followed by other
+// sessionSettings is the value of wait_timeout in every session of this package, followed by other
 // settings. With these settings, a session may be idle for a day, table sizes are current, and no
 // limit that the server sets for other sessions ends long statements or silently omits rows.
-const patient = "86400, net_write_timeout = 86400, sql_select_limit = 18446744073709551615 /*!80000 , " +
+const sessionSettings = "86400, net_write_timeout = 86400, sql_select_limit = 18446744073709551615 /*!80000 , " +
 	"max_execution_time = 0, information_schema_stats_expiry = 0 */" +
 	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, " +
 	"idle_write_transaction_timeout = 0 */"
@@ -321,7 +321,7 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 	if info.Empty, err = isEmpty(ctx, db, name); err != nil {
 		return info, err
 	}
-	unsafe, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+	unsafe, err := queryStrings(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
 		"table_type = 'BASE TABLE' AND engine NOT IN ('InnoDB', 'ROCKSDB', 'MEMORY')", name)
 	if err != nil {
 		return info, err
@@ -361,8 +361,8 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// names returns the values of a query with one column.
-func names(ctx context.Context, db querier, query string, args ...any) ([]string, error) {
+// queryStrings returns the values of a query with one column.
+func queryStrings(ctx context.Context, db querier, query string, args ...any) ([]string, error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -381,7 +381,7 @@ func names(ctx context.Context, db querier, query string, args ...any) ([]string
 
 // listTables lists the tables with their columns. It does not count rows.
 func listTables(ctx context.Context, db querier, name string) ([]engine.Table, error) {
-	list, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+	list, err := queryStrings(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
 		"table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name", name)
 	if err != nil {
 		return nil, err

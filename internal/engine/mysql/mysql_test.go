@@ -103,7 +103,7 @@ func contentsOf(t testing.TB, c *sql.Conn, database string) string {
 				"'PACKAGE BODY' ORDER BY 1"},
 		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY 1"},
 	} {
-		list, err := names(context.Background(), c, part.query, database)
+		list, err := queryStrings(context.Background(), c, part.query, database)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,9 +405,9 @@ func leftovers(t testing.TB, url string) (left []string) {
 	db, _ := openURL(t, url)
 	defer db.Close()
 	for begun := time.Now(); ; {
-		seen, err := names(context.Background(), db,
+		seen, err := queryStrings(context.Background(), db,
 			"SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? AND "+
-				"is_free_lock(right(schema_name, 16))", ofLoads)
+				"is_free_lock(right(schema_name, 16))", loadDatabasePattern)
 		if err != nil {
 			t.Fatal(err)
 		}

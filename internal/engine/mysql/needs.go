@@ -36,7 +36,7 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 	if err := db.QueryRowContext(ctx, "SELECT current_user()").Scan(&account); err != nil {
 		return nil, d.failure(err)
 	}
-	lines, err := names(ctx, db, "SHOW GRANTS")
+	lines, err := queryStrings(ctx, db, "SHOW GRANTS")
 	if err != nil {
 		return nil, d.failure(err)
 	}

@@ -43,7 +43,7 @@ const (
 func programsOf(t *testing.T, url string) string {
 	t.Helper()
 	db, d := openURL(t, url)
-	all, err := names(t.Context(), db, `SELECT table_name FROM information_schema.tables WHERE table_schema = ?
+	all, err := queryStrings(t.Context(), db, `SELECT table_name FROM information_schema.tables WHERE table_schema = ?
 		UNION ALL SELECT routine_name FROM information_schema.routines WHERE routine_schema = ?
 		UNION ALL SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?
 		UNION ALL SELECT event_name FROM information_schema.events WHERE event_schema = ?`,
@@ -101,7 +101,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 				if got := contents(t, to); got != before {
 					t.Errorf("it has\n%s\nand had\n%s", got, before)
 				}
-				if left, err := names(t.Context(), db, "SELECT schema_name FROM information_schema.schemata WHERE "+
+				if left, err := queryStrings(t.Context(), db, "SELECT schema_name FROM information_schema.schemata WHERE "+
 					"right(schema_name, 16) = ?", s.id); err != nil || len(left) > 0 {
 					t.Errorf("left behind: %v, %v", left, err)
 				}
@@ -126,7 +126,7 @@ func TestFilledDuringExchange(t *testing.T) {
 			t.Fatal(err)
 		}
 		script(t, to, theirPrograms)
-		if err := recoverSwap(t.Context(), s.server, s.place, s.id); err != nil {
+		if err := recoverSwap(t.Context(), s.server, s.dest, s.id); err != nil {
 			t.Fatal(err)
 		}
 		const want = "other our_procedure our_trigger our_view ours their_event their_procedure their_view"

@@ -11,9 +11,9 @@ import (
 	"snap"
 )
 
-// makeOne runs the statement of a definition, which must create an object of this kind with the
-// definition's name. The connection must not allow several statements at a time.
-func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error {
+// createObject runs the statement of a definition, which must create an object of this kind with
+// the definition's name. The connection must not allow several statements at a time.
+func createObject(ctx context.Context, c *sql.Conn, kind string, d definition) error {
 	h, err := readHeader(d.SQL, modeOf(d.Mode))
 	if err != nil || h.kind != kind {
 		return badDump(fmt.Errorf("%.60q does not create the %s %s", d.SQL, kind, d.Name))
@@ -32,14 +32,14 @@ func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error 
 
 // withSettings calls do with the session settings that a program was created with.
 func withSettings(ctx context.Context, c *sql.Conn, d definition, do func() error) error {
-	_, err := c.ExecContext(ctx, d.setting())
+	_, err := c.ExecContext(ctx, d.settingsSQL())
 	if number(err) == erWrongValue { // a mode of MariaDB that does not matter here and that MySQL 8 rejects
 		d.Mode = strings.ReplaceAll(d.Mode, "NO_AUTO_CREATE_USER", "")
-		_, err = c.ExecContext(ctx, d.setting())
+		_, err = c.ExecContext(ctx, d.settingsSQL())
 	}
 	if number(err) == erNoCollation { // affects only literals: collations of columns were checked before
 		d.Charset, d.Collation = "", ""
-		_, err = c.ExecContext(ctx, d.setting())
+		_, err = c.ExecContext(ctx, d.settingsSQL())
 	}
 	if err != nil {
 		return err
@@ -82,42 +82,42 @@ func (s *structure) addEvents(events []definition) {
 	slices.SortFunc(s.Events, func(a, b definition) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func makeSequence(ctx context.Context, c *sql.Conn, d definition) error {
-	if err := makeOne(ctx, c, "SEQUENCE", d); err != nil {
+func createSequence(ctx context.Context, c *sql.Conn, d definition) error {
+	if err := createObject(ctx, c, "SEQUENCE", d); err != nil {
 		return err
 	}
 	round := cmp.Or(d.Round, "0")
-	if !number10.MatchString(d.Next) || !number10.MatchString(round) {
+	if !numberPattern.MatchString(d.Next) || !numberPattern.MatchString(round) {
 		return badDump(fmt.Errorf("%.40q and %.40q are not values of the sequence %s", d.Next, round, d.Name))
 	}
 	_, err := c.ExecContext(ctx, "DO setval("+quote(d.Name)+", "+d.Next+", 0, "+round+")")
 	return err
 }
 
-// makePrograms creates routines, triggers and views. It does not create events, because they would
-// run.
-func makePrograms(ctx context.Context, m maker, s structure) error {
+// createPrograms creates routines, triggers and views. It does not create events, because they
+// would run.
+func createPrograms(ctx context.Context, m creator, s structure) error {
 	for _, d := range s.Routines {
-		if err := m.one(ctx, d.Kind, d); err != nil {
+		if err := m.create(ctx, d.Kind, d); err != nil {
 			return err
 		}
 	}
 	for _, d := range s.Triggers {
-		if err := m.one(ctx, "TRIGGER", d); err != nil {
+		if err := m.create(ctx, "TRIGGER", d); err != nil {
 			return err
 		}
 	}
-	return makeViews(ctx, m, s.Views)
+	return createViews(ctx, m, s.Views)
 }
 
-// makeViews creates views in an order that satisfies their dependencies: it retries the views that
-// failed as long as at least one of them succeeds.
-func makeViews(ctx context.Context, m maker, views []definition) error {
+// createViews creates views in an order that satisfies their dependencies: it retries the views
+// that failed as long as at least one of them succeeds.
+func createViews(ctx context.Context, m creator, views []definition) error {
 	for len(views) > 0 {
 		var left []definition
 		var err error
 		for _, v := range views {
-			if e := m.one(ctx, "VIEW", v); e != nil {
+			if e := m.create(ctx, "VIEW", v); e != nil {
 				left, err = append(left, v), e
 			}
 		}
@@ -129,9 +129,9 @@ func makeViews(ctx context.Context, m maker, views []definition) error {
 	return nil
 }
 
-// about runs a statement that refers to an object of this kind. MariaDB before 11.4 supports
+// execForKind runs a statement that refers to an object of this kind. MariaDB before 11.4 supports
 // packages only in its Oracle mode.
-func about(ctx context.Context, c *sql.Conn, kind, statement string) error {
+func execForKind(ctx context.Context, c *sql.Conn, kind, statement string) error {
 	if strings.HasPrefix(kind, "PACKAGE") {
 		if _, err := c.ExecContext(ctx, "SET SESSION sql_mode = 'ORACLE'"); err != nil {
 			return err
@@ -144,8 +144,8 @@ func about(ctx context.Context, c *sql.Conn, kind, statement string) error {
 	return err
 }
 
-// named returns the names of all programs in lower case, as some servers store them.
-func (s structure) named() map[string]bool {
+// programNames returns the names of all programs in lower case, as some servers store them.
+func (s structure) programNames() map[string]bool {
 	all := map[string]bool{}
 	for _, d := range slices.Concat(s.Routines, s.Triggers, s.Views, s.Events) {
 		all[strings.ToLower(d.Name)] = true
@@ -153,10 +153,10 @@ func (s structure) named() map[string]bool {
 	return all
 }
 
-// replacePrograms drops, on connection c, the programs of a database. With m, it then sets the
-// defaults and creates the programs in s. With keep, it drops only programs whose names are in s.
-func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s structure, keep bool) error {
-	own := s.named()
+// replacePrograms drops the programs of a database on connection c. If keep is set, it drops only
+// programs whose names are in s. Then m sets the defaults and creates the programs in s.
+func replacePrograms(ctx context.Context, c *sql.Conn, m creator, name string, s structure, keep bool) error {
+	own := s.programNames()
 	for _, kind := range []struct{ word, query string }{
 		{"VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ?"},
 		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?"},
@@ -168,7 +168,7 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 			"routine_schema = ?"},
 		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ?"},
 	} {
-		list, err := names(ctx, c, kind.query, name)
+		list, err := queryStrings(ctx, c, kind.query, name)
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,8 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 			if keep && !own[strings.ToLower(n)] {
 				continue
 			}
-			if err := about(ctx, c, kind.word, "DROP "+kind.word+" IF EXISTS "+quote(name)+"."+quote(n)); err != nil {
+			statement := "DROP " + kind.word + " IF EXISTS " + quote(name) + "." + quote(n)
+			if err := execForKind(ctx, c, kind.word, statement); err != nil {
 				return err
 			}
 		}
@@ -191,14 +192,14 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 			return err
 		}
 	}
-	if err := makePrograms(ctx, m, s); err != nil {
+	if err := createPrograms(ctx, m, s); err != nil {
 		return err
 	}
 	if err := m.revokeRights(ctx, name, s.Routines); err != nil {
 		return err
 	}
 	for _, d := range s.Events {
-		if err := m.one(ctx, "EVENT", d); err != nil {
+		if err := m.create(ctx, "EVENT", d); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func (Engine) ReadDump(ctx context.Context, dump engine.Dump, _ engine.Options) 
 	if err != nil {
 		return nil, err
 	}
-	parts, rows, err := split(engine.Reader(ctx, in), headLimit(dump))
+	parts, rows, err := splitHead(engine.Reader(ctx, in), headLimit(dump))
 	if err != nil {
 		in.Close()
 		return nil, err
@@ -96,7 +96,7 @@ func (r *dumpReading) Rows(_ context.Context, see func(table int, fields [][]byt
 				return err
 			}
 			if len(fields) != len(s.columns) {
-				return otherColumns(s.table)
+				return errOtherColumns(s.table)
 			}
 			for i, f := range fields {
 				if string(f) == "NULL" {
@@ -123,7 +123,7 @@ func (r *dumpReading) tableOf(s statement) (int, error) {
 	}
 	if !slices.Equal(names, s.columns) {
 		return 0, &snap.Error{Code: snap.CodeInvalid,
-			Detail: fmt.Sprintf("the rows in the snapshot cannot be read: it does not list the columns of the table %s",
+			Detail: fmt.Sprintf("the snapshot does not list the columns of the table %s, so its rows cannot be read",
 				s.table),
 			Hint: "rebuild it with this version of snapcli"}
 	}
@@ -136,7 +136,7 @@ func (r *dumpReading) Text(field []byte) string {
 	switch {
 	case err != nil:
 		return string(field)
-	case kind == isBits || kind == isBinary:
+	case kind == kindBits || kind == kindBinary:
 		return "0x" + hex.EncodeToString([]byte(text))
 	}
 	return text

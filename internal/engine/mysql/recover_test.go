@@ -102,7 +102,7 @@ func TestTablesChangePlacesAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, statement := range []string{"BEGIN", "SELECT * FROM " + quote(s.place.name) + ".old"} {
+			for _, statement := range []string{"BEGIN", "SELECT * FROM " + quote(s.dest.name) + ".old"} {
 				if _, err := reader.ExecContext(t.Context(), statement); err != nil {
 					t.Fatal(err)
 				}
@@ -121,7 +121,7 @@ func TestTablesChangePlacesAlone(t *testing.T) {
 			stop()
 			recovered := make(chan error, 1)
 			if lost {
-				go func() { recovered <- recoverSwap(t.Context(), s.server, s.place, s.id) }()
+				go func() { recovered <- recoverSwap(t.Context(), s.server, s.dest, s.id) }()
 				waiting(t, s.server, `get_lock\(.*, 30\)`)
 			} else {
 				recovered <- nil
@@ -242,7 +242,7 @@ func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) (id str
 		t.Fatal(err)
 	}
 	s := restored.(*scratch)
-	db, err := s.place.open(s.place.name)
+	db, err := s.dest.open(s.dest.name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only [
 		return nil, err
 	}
 	defer db.Close()
-	r := &refill{s: &scratch{place: d, db: d, server: db, o: o, trust: dataOnly}, chosen: map[string]bool{},
+	r := &refill{s: &scratch{dest: d, db: d, server: db, o: o, trust: dataOnly}, chosen: map[string]bool{},
 		rows: map[string]int64{}}
 	for name := range chosen {
 		r.chosen[name.Name] = true
@@ -60,7 +60,7 @@ type refill struct {
 	s      *scratch
 	c      *sql.Conn
 	chosen map[string]bool
-	rows   map[string]int64 // inserted
+	rows   map[string]int64 // number of rows inserted or omitted, by table
 }
 
 func (r *refill) run(ctx context.Context, dump engine.Dump) (err error) {
@@ -78,7 +78,7 @@ func (r *refill) run(ctx context.Context, dump engine.Dump) (err error) {
 	}
 	defer endSession(r.c)
 	_, _ = r.c.ExecContext(ctx, allWarnings)
-	if err := r.requireSimple(ctx); err != nil {
+	if err := r.requireReplaceable(ctx); err != nil {
 		return err
 	}
 	if _, err := r.c.ExecContext(ctx, "START TRANSACTION"); err != nil {
@@ -96,21 +96,21 @@ func (r *refill) run(ctx context.Context, dump engine.Dump) (err error) {
 	return err
 }
 
-// requireSimple refuses tables that are missing, are not transactional, are system-versioned, or
-// have triggers that would fire.
-func (r *refill) requireSimple(ctx context.Context) error {
+// requireReplaceable refuses tables that are missing, are not transactional, are system-versioned,
+// or have triggers that would fire.
+func (r *refill) requireReplaceable(ctx context.Context) error {
 	for name := range r.chosen {
 		var kind, storage string
 		err := r.c.QueryRowContext(ctx, "SELECT table_type, coalesce(engine, '') FROM information_schema.tables WHERE "+
-			"table_schema = ? AND table_name = ? AND table_type <> 'VIEW'", r.s.place.name, name).Scan(&kind, &storage)
+			"table_schema = ? AND table_name = ? AND table_type <> 'VIEW'", r.s.dest.name, name).Scan(&kind, &storage)
 		if errors.Is(err, sql.ErrNoRows) {
 			return engine.NoTable(name)
 		}
 		if err != nil {
 			return err
 		}
-		triggers, err := names(ctx, r.c, "SELECT trigger_name FROM information_schema.triggers WHERE "+
-			"event_object_schema = ? AND event_object_table = ? AND event_manipulation <> 'UPDATE'", r.s.place.name,
+		triggers, err := queryStrings(ctx, r.c, "SELECT trigger_name FROM information_schema.triggers WHERE "+
+			"event_object_schema = ? AND event_object_table = ? AND event_manipulation <> 'UPDATE'", r.s.dest.name,
 			name)
 		if err != nil {
 			return err
@@ -164,11 +164,11 @@ func (r *refill) insert(ctx context.Context, in *bufio.Reader) error {
 		if !r.chosen[one.table] {
 			continue
 		}
-		var left int64
-		if one, left, err = r.s.forms[one.table].rewritten(one); err != nil {
+		var omitted int64
+		if one, omitted, err = r.s.forms[one.table].rewrite(one); err != nil {
 			return err
 		}
-		r.rows[one.table] += left
+		r.rows[one.table] += omitted
 		n, err := r.s.insertRows(ctx, r.c, one, execOnce)
 		if err != nil {
 			return err
@@ -193,11 +193,11 @@ func (r *refill) verify(ctx context.Context, info engine.Info) error {
 	if err := engine.Compare(want, got); err != nil {
 		return err
 	}
-	tables, err := listTables(ctx, r.c, r.s.place.name)
+	tables, err := listTables(ctx, r.c, r.s.dest.name)
 	if err != nil {
 		return err
 	}
-	g, err := (&chooser{c: r.c}).graph(ctx, r.s.place.name, tables)
+	g, err := (&chooser{c: r.c}).graph(ctx, r.s.dest.name, tables)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (r *refill) verify(ctx context.Context, info engine.Info) error {
 		if err != nil {
 			return err
 		}
-		if result != "hold" {
+		if result != keysHold {
 			return engine.KeysBroken(fmt.Sprintf("%s (%s) to %s", child, strings.Join(k.Columns, ", "), parent), nil)
 		}
 	}

@@ -34,16 +34,16 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 		return nil, err
 	}
 	id := randomID()
-	s := &scratch{place: d, db: d.named(scratchPrefix + id), id: id, server: db, o: o}
+	s := &scratch{dest: d, db: d.named(scratchPrefix + id), id: id, server: db, o: o}
 	if o.Into == engine.InPlace {
 		s.db = d
 	}
 	if err := s.fill(ctx, dump); err != nil {
 		err = s.failed(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
-		if s.emptied { // otherServer would say that nothing was replaced
+		if s.emptied { // explainOtherServer would say that nothing was replaced
 			return nil, err
 		}
-		return nil, otherServer(err, dump.Info.ServerVersion, s.version)
+		return nil, explainOtherServer(err, dump.Info.ServerVersion, s.version)
 	}
 	return s, nil
 }
@@ -51,14 +51,14 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 // scratch is a database on the destination's server. While the database is in use, lock holds a
 // user-level lock with its id, so that the database is not mistaken for a leftover.
 type scratch struct {
-	place, db  database // the destination and the scratch database; the same for a load in place
+	dest, db   database // the destination and the scratch database; the same for a load in place
 	id         string
 	server     *sql.DB
 	lock       *sql.Conn
 	structure  structure
 	packet     int // maximum size of a statement on the server, in bytes
 	properties map[string]string
-	made       bool
+	created    bool // the scratch database exists, or may exist
 	emptied    bool // the destination was emptied, for a load in place
 	o          engine.Options
 	from       string // database on the same server that the rows are copied from; "" for a dump
@@ -66,7 +66,7 @@ type scratch struct {
 	version string             // of the server
 	trust   trust              // of the dump
 	forms   map[string]rowForm // the form of the rows, by table; nil if the dump is trusted
-	left    map[string]bool    // tables of the dump that are left out
+	leftOut map[string]bool    // the tables of the dump that the load omits
 	account account            // the account that creates everything, if any
 
 	needsAccount bool // the dump cannot be loaded without an account
@@ -83,7 +83,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	if s.lock, err = s.server.Conn(ctx); err != nil {
 		return err
 	}
-	if err := sweep(ctx, s.server, s.lock, s.place, s.o); err != nil {
+	if err := sweep(ctx, s.server, s.lock, s.dest, s.o); err != nil {
 		return err
 	}
 	if _, err := s.lock.ExecContext(ctx, "SELECT get_lock(?, 0)", s.id); err != nil {
@@ -120,7 +120,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 		}
 	}
 	s.o.Begin("restore")
-	db, err := s.inside().open(s.db.name)
+	db, err := s.loadDatabase().open(s.db.name)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 
 // restore creates and fills everything in the scratch database, and verifies it.
 func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, want []engine.Table) error {
-	c, err := s.loading(ctx, db)
+	c, err := s.loadSession(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -145,13 +145,13 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		"sql_generate_invisible_primary_key = 0 */")
 	indexes, references := map[string]string{}, []string{}
 	for _, q := range s.structure.Sequences {
-		if err := makeSequence(ctx, c, q); err != nil {
+		if err := createSequence(ctx, c, q); err != nil {
 			return err
 		}
 	}
 	for _, t := range s.structure.Tables {
 		bare, keys, foreign := splitKeys(t.SQL)
-		if err := makeOne(ctx, c, "TABLE", definition{Name: t.Name, SQL: bare, Mode: storedMode}); err != nil {
+		if err := createObject(ctx, c, "TABLE", definition{Name: t.Name, SQL: bare, Mode: storedMode}); err != nil {
 			return err
 		}
 		if keys != "" {
@@ -178,14 +178,14 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		}
 	}
 	// Unsupported programs must be detected now rather than after the swap.
-	m := maker{c: c, account: s.account}
+	m := creator{c: c, account: s.account}
 	if s.account.exists() {
 		if m.own, err = session(ctx, s.server, "USE "+quote(s.db.name)); err != nil {
 			return err
 		}
 		defer endSession(m.own)
 	}
-	if err := makePrograms(ctx, m, s.structure); err != nil {
+	if err := createPrograms(ctx, m, s.structure); err != nil {
 		return err
 	}
 	return checkEvents(ctx, c, s.structure.Events)
@@ -211,9 +211,9 @@ func endSession(c *sql.Conn) {
 	_ = c.Close()
 }
 
-// loading opens a connection that loads rows. It turns off checks that the source database has
+// loadSession opens a connection that loads rows. It turns off checks that the source database has
 // already made, and then runs the statements in more.
-func (s *scratch) loading(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
+func (s *scratch) loadSession(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
 	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0 /*M!100300 , check_constraint_checks " +
 		"= 0 */", setEnglish}
 	if s.structure.hasHistory() {
@@ -221,7 +221,7 @@ func (s *scratch) loading(ctx context.Context, db *sql.DB, more ...string) (*sql
 	}
 	c, err := session(ctx, db, append(settings, more...)...)
 	if number(err) == erNoVariable {
-		return nil, noHistory(s.place.where(), err)
+		return nil, errNoHistory(s.dest.where(), err)
 	}
 	if err == nil {
 		_, _ = c.ExecContext(ctx, allWarnings)
@@ -248,7 +248,7 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			if err == nil && s.left[next.table] {
+			if err == nil && s.leftOut[next.table] {
 				continue
 			}
 			if err == nil && !known[next.table] {
@@ -280,7 +280,7 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 // too large for the server is split into several.
 func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement,
 	inserted func(table string, rows int64)) error {
-	c, err := s.loading(ctx, db)
+	c, err := s.loadSession(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -293,15 +293,15 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 			}
 		}
 		if form, ok := s.forms[next.table]; ok {
-			var left int64
-			if next, left, err = form.rewritten(next); err != nil {
+			var omitted int64
+			if next, omitted, err = form.rewrite(next); err != nil {
 				return err
 			}
-			inserted(next.table, left)
+			inserted(next.table, omitted)
 		}
 		n, err := s.insertRows(ctx, c, next, execRetrying)
 		if s.o.Enforce != nil && number(err) == erCheckFailed {
-			err = checkFailed(next.table, err)
+			err = errCheckFailed(next.table, err)
 		}
 		if err != nil {
 			return err
@@ -311,8 +311,8 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 	return nil
 }
 
-// insertRows runs a statement, possibly in parts, and returns the number of inserted rows. A value
-// that its column cannot hold is refused.
+// insertRows runs a statement, possibly in parts, and returns the number of inserted rows. It
+// refuses a value that its column cannot hold.
 func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, run func(context.Context, *sql.Conn,
 	string) (sql.Result, error)) (rows int64, err error) {
 	one = s.withDecimals(one)
@@ -320,7 +320,7 @@ func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, ru
 	if err != nil {
 		return 0, err
 	}
-	for text := range one.within(limit) {
+	for text := range one.parts(limit) {
 		result, err := run(ctx, c, text)
 		if err != nil {
 			return rows, s.tooLarge(one.table, len(text), err)
@@ -337,8 +337,8 @@ func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, ru
 	return rows, nil
 }
 
-// checkFailed explains MariaDB's error for a row that violates a check.
-func checkFailed(table string, err error) error {
+// errCheckFailed explains MariaDB's error for a row that violates a check.
+func errCheckFailed(table string, err error) error {
 	check := ""
 	if name := failedCheck.FindStringSubmatch(err.Error()); name != nil {
 		check = " " + name[1]
@@ -365,7 +365,7 @@ func (s *scratch) tooLarge(table string, size int, err error) error {
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: err,
 		Detail: fmt.Sprintf("inserting a row of the table %s takes %d bytes, and the MySQL server %s accepts only %d",
-			table, size, s.place.where(), s.packet),
+			table, size, s.dest.where(), s.packet),
 		Hint: fmt.Sprintf("raise the limit with SET GLOBAL max_allowed_packet = %d (and permanently in the server's "+
 			"configuration), and load again; nothing was replaced", roundUp(size+packetHead)),
 	}
@@ -385,7 +385,7 @@ func (s *scratch) parallel(ctx context.Context, db *sql.DB, statements []string)
 }
 
 func (s *scratch) alter(ctx context.Context, db *sql.DB, statement string) error {
-	c, err := s.loading(ctx, db)
+	c, err := s.loadSession(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -440,16 +440,18 @@ func (s *scratch) requireCollations(ctx context.Context, from string) error {
 	return &snap.Error{
 		Code: snap.CodeInvalid,
 		Detail: fmt.Sprintf("the server %s lacks collations of this snapshot, which is from %s: %s",
-			s.place.where(), from, strings.Join(missing, ", ")),
+			s.dest.where(), from, strings.Join(missing, ", ")),
 		Hint: "load the snapshot into the kind and version of server that it was built from; nothing was replaced",
 	}
 }
 
-var word = regexp.MustCompile(`^[a-z0-9_]+$`)
+var wordPattern = regexp.MustCompile(`^[a-z0-9_]+$`)
 
-func (s *scratch) charset() string {
+// charsetClause returns the clause of CREATE DATABASE that sets the character set and collation, or
+// "" if they are unknown.
+func (s *scratch) charsetClause() string {
 	charset, collation := s.properties["charset"], s.properties["collation"]
-	if !word.MatchString(charset) || !word.MatchString(collation) {
+	if !wordPattern.MatchString(charset) || !wordPattern.MatchString(collation) {
 		return ""
 	}
 	return " CHARACTER SET " + charset + " COLLATE " + collation
@@ -469,6 +471,7 @@ func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, 
 	return engine.Compare(want, got)
 }
 
+// URL implements [engine.Scratch].
 func (s *scratch) URL() string { return s.db.url() }
 
 // Run implements [engine.Scratch]. It splits the SQL as the servers' client programs do, including
@@ -485,11 +488,11 @@ func (s *scratch) run(ctx context.Context, text string) error {
 	defer db.Close()
 	c, err := db.Conn(ctx)
 	if err != nil {
-		return s.place.failure(err)
+		return s.dest.failure(err)
 	}
 	defer c.Close()
 	if _, err := c.ExecContext(ctx, setStrictMode); err != nil {
-		return s.place.failure(err)
+		return s.dest.failure(err)
 	}
 	for _, statement := range statements(text) {
 		_, err := c.ExecContext(ctx, statement)
@@ -499,7 +502,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case number(err) == 0:
-			return s.place.failure(err)
+			return s.dest.failure(err)
 		}
 		var serverErr *driver.MySQLError
 		errors.As(err, &serverErr)
@@ -508,7 +511,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 			Hint:   "correct the SQL and try again; this run's changes were undone"}
 	}
 	_, err = c.ExecContext(ctx, "COMMIT") // the SQL may have left a transaction open
-	return s.place.failure(err)
+	return s.dest.failure(err)
 }
 
 // Scrub implements [engine.Scratch]. It does nothing, because the dump of a scratch database contains
@@ -517,7 +520,7 @@ func (s *scratch) Scrub(context.Context) error { return nil }
 
 // Drop implements [engine.Scratch].
 func (s *scratch) Drop(ctx context.Context) error {
-	return s.place.failure(s.drop(ctx))
+	return s.dest.failure(s.drop(ctx))
 }
 
 func (s *scratch) drop(ctx context.Context) error {
@@ -528,7 +531,7 @@ func (s *scratch) drop(ctx context.Context) error {
 	if s.emptied {
 		err = s.account.dropUnused(ctx, s.server)
 	}
-	if s.made {
+	if s.created {
 		err = errors.Join(s.dropDatabase(ctx), s.account.dropUnused(ctx, s.server))
 	}
 	if s.lock != nil {
@@ -544,12 +547,12 @@ func (s *scratch) drop(ctx context.Context) error {
 // free when the statement ends.
 func (s *scratch) dropDatabase(ctx context.Context) error {
 	if s.lock.PingContext(ctx) != nil {
-		again, err := s.server.Conn(ctx)
+		c, err := s.server.Conn(ctx)
 		if err != nil {
 			return err
 		}
-		defer again.Close()
-		if _, err := again.ExecContext(ctx, "SELECT get_lock(?, 30)", s.id); err != nil {
+		defer c.Close()
+		if _, err := c.ExecContext(ctx, "SELECT get_lock(?, 30)", s.id); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ import (
 
 var _ engine.Rewriter = Engine{}
 
-var number10 = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
+var numberPattern = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
 
 // columnsOf returns the columns of each table, from the manifest.
 func columnsOf(dump engine.Dump) (map[string][]engine.Column, error) {
@@ -47,12 +47,12 @@ func matchColumns(known map[string][]engine.Column, parts structure, s statement
 		wanted = append(wanted, c.Name)
 	}
 	if !ok || !slices.Equal(append(wanted, parts.periodOf(s.table)...), s.columns) {
-		return nil, changed(s.table)
+		return nil, errTableAltered(s.table)
 	}
 	return own, nil
 }
 
-func changed(table string) error {
+func errTableAltered(table string) error {
 	return engine.CannotMask("the table "+table+" changed during the build", nil)
 }
 
@@ -78,7 +78,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 		return c, err
 	}
 	defer in.Close()
-	parts, tables, err := split(engine.Reader(ctx, in), headLimit(dump))
+	parts, tables, err := splitHead(engine.Reader(ctx, in), headLimit(dump))
 	if err != nil {
 		return c, err
 	}
@@ -119,17 +119,17 @@ func sampleRows(t *engine.Shape, columns []engine.Column, s statement, limit int
 			return err
 		}
 		if len(fields) != len(s.columns) && len(s.columns) > 0 {
-			return changed(s.table)
+			return errTableAltered(s.table)
 		}
 		for i := range columns {
 			text, kind, err := value(fields[i])
 			if err != nil {
 				return badDump(err)
 			}
-			if kind != isNull && every[i] != nil {
+			if kind != kindNull && every[i] != nil {
 				every[i](text)
 			}
-			if kind != isNull {
+			if kind != kindNull {
 				t.Samples[i] = engine.AddSample(t.Samples[i], text, limit)
 			}
 		}
@@ -161,7 +161,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 		return engine.Info{}, err
 	}
 	defer in.Close()
-	parts, tables, err := split(engine.Reader(ctx, in), headLimit(dump))
+	parts, tables, err := splitHead(engine.Reader(ctx, in), headLimit(dump))
 	if err != nil {
 		return engine.Info{}, err
 	}
@@ -221,8 +221,8 @@ func (m *masker) masks(table string) (all tableMasks, err error) {
 	return all, err
 }
 
-// at returns the mask of a field of a row.
-func (m tableMasks) at(i int, fields [][]byte) (engine.Mask, error) {
+// maskOf returns the mask of a field of a row.
+func (m tableMasks) maskOf(i int, fields [][]byte) (engine.Mask, error) {
 	if i >= len(m.rows) || m.rows[i] == nil {
 		return m.columns[i], nil
 	}
@@ -231,15 +231,15 @@ func (m tableMasks) at(i int, fields [][]byte) (engine.Mask, error) {
 		switch {
 		case err != nil:
 			return nil, badDump(err)
-		case kind == isNull:
+		case kind == kindNull:
 			return nil, nil
 		}
 		return &text, nil
 	})
 }
 
-// masked is the result of masking one statement.
-type masked struct {
+// maskedStatement is the result of masking one statement.
+type maskedStatement struct {
 	table string
 	text  []byte
 	err   error
@@ -248,7 +248,7 @@ type masked struct {
 // run masks up to jobs statements at a time, in bounded memory.
 func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs int) error {
 	g, ctx := errgroup.WithContext(ctx)
-	order, slots := make(chan chan masked, jobs), make(chan struct{}, jobs)
+	order, slots := make(chan chan maskedStatement, jobs), make(chan struct{}, jobs)
 	g.Go(func() error {
 		defer close(order)
 		for {
@@ -259,7 +259,7 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 			if err != nil {
 				return err
 			}
-			masks, err := m.of(s)
+			masks, err := m.masksOf(s)
 			if err != nil {
 				return err
 			}
@@ -267,7 +267,7 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 				continue
 			}
 			m.rows[s.table] += s.count
-			done := make(chan masked, 1)
+			done := make(chan maskedStatement, 1)
 			select {
 			case order <- done:
 			case <-ctx.Done():
@@ -276,7 +276,7 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 			slots <- struct{}{}
 			go func() {
 				text, err := mask(s, masks)
-				done <- masked{s.table, text, err}
+				done <- maskedStatement{s.table, text, err}
 				<-slots
 			}()
 		}
@@ -297,8 +297,8 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 	return g.Wait()
 }
 
-// of returns the masks of a statement.
-func (m *masker) of(s statement) (tableMasks, error) {
+// masksOf returns the masks of a statement.
+func (m *masker) masksOf(s statement) (tableMasks, error) {
 	if _, err := matchColumns(m.known, m.parts, s); err != nil {
 		return tableMasks{}, err
 	}
@@ -321,14 +321,14 @@ func mask(s statement, masks tableMasks) ([]byte, error) {
 			return nil, err
 		}
 		if len(fields) != len(masks.columns) {
-			return nil, changed(s.table)
+			return nil, errTableAltered(s.table)
 		}
 		out = append(out, '(')
 		for i, f := range fields {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			mask, err := masks.at(i, fields)
+			mask, err := masks.maskOf(i, fields)
 			if err != nil {
 				return nil, err
 			}
@@ -353,7 +353,7 @@ func appendMasked(out, literal []byte, mask engine.Mask, of *members) ([]byte, e
 	if err != nil {
 		return nil, badDump(err)
 	}
-	if kind == isNull {
+	if kind == kindNull {
 		return append(out, literal...), nil
 	}
 	if now, null := mask(text); !null {

@@ -1,6 +1,9 @@
 package mysql
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // rewriteSchema calls see with the SQL of every definition. see can overwrite the SQL, and
 // rewriteSchema stores the result. It skips sequences, because their definitions contain no
@@ -9,18 +12,11 @@ func (s *structure) rewriteSchema(see func(kind, name string, sql []byte)) {
 	if see == nil {
 		return
 	}
-	for _, part := range []struct {
-		kind string
-		list []definition
-	}{{"table", s.Tables}, {"routine", s.Routines}, {"trigger", s.Triggers}, {"view", s.Views}, {"event", s.Events}} {
-		for i, d := range part.list {
-			kind := part.kind
-			if d.Kind != "" {
-				kind = strings.ToLower(d.Kind)
-			}
+	for _, list := range append([]programList{{"table", s.Tables}}, s.programLists()...) {
+		for i, d := range list.definitions {
 			text := []byte(d.SQL)
-			see(kind, d.Name, text)
-			part.list[i].SQL = string(text)
+			see(cmp.Or(strings.ToLower(d.Kind), list.kind), d.Name, text)
+			list.definitions[i].SQL = string(text)
 		}
 	}
 }

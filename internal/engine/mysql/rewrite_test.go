@@ -90,7 +90,7 @@ func TestLiterals(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOf(rapid.Byte()).Draw(t, "text"))
-		kind := rapid.SampledFrom([]int{isText, isBinary}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]int{kindText, kindBinary}).Draw(t, "kind")
 		got, _, err := value(literalOf(nil, text, kind))
 		if err != nil || got != text {
 			t.Fatalf("%q became %q, %v", text, got, err)

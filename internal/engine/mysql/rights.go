@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// hiddenWarnings returns a warning about objects that the server silently hides from this user. The server
+// hiddenWarnings returns a warning about objects that the server silently hides from this user. It
 // hides all triggers, events or routines from a user who has no privileges on them.
 func hiddenWarnings(ctx context.Context, db *sql.DB, name string) ([]string, error) {
-	grants, err := names(ctx, db, "SHOW GRANTS")
+	grants, err := queryStrings(ctx, db, "SHOW GRANTS")
 	if err != nil {
 		return nil, err
 	}

@@ -79,20 +79,20 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 func readTable(ctx context.Context, c *sql.Conn, from source, out turn) (n, bytes int64, err error) {
 	t := from.table
 	own := withoutGenerated(t.Columns)
-	var list, asked []string
+	var list, selected []string
 	forms, versions := from.formsOf(own), ""
 	for i, column := range own {
-		list, asked = append(list, quote(column.Name)), append(asked, quote(column.Name))
+		list, selected = append(list, quote(column.Name)), append(selected, quote(column.Name))
 		if forms[i].charset != "" {
-			asked[i] = "CAST(" + list[i] + " AS BINARY)"
+			selected[i] = "CAST(" + list[i] + " AS BINARY)"
 		}
 	}
 	if from.period != nil {
 		period := []string{quote(from.period[0]), quote(from.period[1])}
-		list, asked, forms, versions = append(list, period...), append(asked, period...),
-			append(forms, form{kind: isText}, form{kind: isEnd}), " FOR SYSTEM_TIME ALL"
+		list, selected, forms, versions = append(list, period...), append(selected, period...),
+			append(forms, form{kind: kindText}, form{kind: kindPeriodEnd}), " FOR SYSTEM_TIME ALL"
 	}
-	columns := strings.Join(asked, ",")
+	columns := strings.Join(selected, ",")
 	b := batch{ctx: ctx, out: out,
 		start: "INSERT INTO " + quote(t.Name) + " (" + strings.Join(list, ",") + ") VALUES\n"}
 	if len(list) == 0 { // all columns are generated: only the number of rows matters
@@ -126,13 +126,13 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out turn) (n, byte
 	})
 	switch number(err) {
 	case erTableChanged, erNoTable, erNoColumn:
-		return n, b.bytes, changedMeanwhile("the table " + t.Name + " was altered or dropped")
+		return n, b.bytes, errSchemaChanged("the table " + t.Name + " was altered or dropped")
 	}
 	return n, b.bytes, err
 }
 
-// query runs a prepared statement on the driver's own connection. Reading rows through database/sql
-// takes twice as long.
+// query runs a prepared statement on the driver's own connection, because reading rows through
+// database/sql is slower.
 func query(ctx context.Context, conn any, text string) (driver.Rows, error) {
 	prepared, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
 	if err != nil {
@@ -143,12 +143,12 @@ func query(ctx context.Context, conn any, text string) (driver.Rows, error) {
 
 // Kinds of values.
 const (
-	isNull = iota
-	isNumber
-	isText
-	isBinary
-	isBits
-	isEnd // the end of a row's validity in a table with history
+	kindNull = iota
+	kindNumber
+	kindText
+	kindBinary
+	kindBits
+	kindPeriodEnd // the end of a row's validity in a table with history
 )
 
 // form defines how the values of a column are written.
@@ -173,15 +173,15 @@ func kindOf(columnType string) int {
 	}
 	switch base {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal", "year":
-		return isNumber
+		return kindNumber
 	case "bit":
-		return isBits
+		return kindBits
 	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector",
 		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
 		"geometrycollection", "geomcollection":
-		return isBinary
+		return kindBinary
 	}
-	return isText
+	return kindText
 }
 
 // batch collects the rows of one INSERT statement.
@@ -253,13 +253,13 @@ func appendValue(b []byte, v driver.Value, f form) ([]byte, error) {
 
 func appendBytes(b, v []byte, kind int) []byte {
 	switch kind {
-	case isNumber:
+	case kindNumber:
 		return append(b, v...)
-	case isBits:
+	case kindBits:
 		return hex.AppendEncode(append(b, "0x"...), v)
-	case isBinary:
+	case kindBinary:
 		b = append(b, "_binary "...)
-	case isEnd:
+	case kindPeriodEnd:
 		if forever[string(v)] {
 			return append(b, "DEFAULT"...)
 		}

@@ -68,10 +68,10 @@ func next(in *bufio.Reader, limit int) (statement, error) {
 	return s, nil
 }
 
-// within yields the statement's SQL, split into several statements if it is longer than limit
-// bytes. It never splits a row. It removes the rows from s, so that their memory can be freed while
-// the last part is in use.
-func (s *statement) within(limit int) iter.Seq[string] {
+// parts yields the statement's SQL, split into several statements if it is longer than limit bytes.
+// It never splits a row. It removes the rows from s, so that their memory can be freed while the
+// last part is in use.
+func (s *statement) parts(limit int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		rows := s.rows
 		s.rows = nil
@@ -175,7 +175,7 @@ func fieldsOf(line []byte, fields [][]byte) ([][]byte, error) {
 	}
 }
 
-// textEnd returns the position after the closing quote of a string.
+// textEnd returns the position after the closing quote of a string, or -1 if there is none.
 func textEnd(b []byte, from int) int {
 	for i := from; i < len(b); i++ {
 		switch b[i] {
@@ -192,22 +192,22 @@ func textEnd(b []byte, from int) int {
 func value(literal []byte) (text string, kind int, err error) {
 	switch {
 	case len(literal) == 0:
-		return "", isNull, errors.New("a value is empty")
+		return "", kindNull, errors.New("a value is empty")
 	case string(literal) == "NULL":
-		return "", isNull, nil
+		return "", kindNull, nil
 	case bytes.HasPrefix(literal, []byte("0x")):
 		b, err := hex.DecodeString(string(literal[2:]))
-		return string(b), isBits, err
+		return string(b), kindBits, err
 	case bytes.HasPrefix(literal, []byte("_binary ")):
 		text, _, err := value(literal[len("_binary "):])
-		return text, isBinary, err
+		return text, kindBinary, err
 	case literal[0] == '_':
 		text, err := textIn(literal)
-		return text, isText, err
+		return text, kindText, err
 	case len(literal) > 1 && literal[0] == '\'' && literal[len(literal)-1] == '\'':
-		return unquote(literal[1 : len(literal)-1]), isText, nil
+		return unquote(literal[1 : len(literal)-1]), kindText, nil
 	}
-	return string(literal), isNumber, nil
+	return string(literal), kindNumber, nil
 }
 
 // unquote decodes the escapes of a string (see the manual's page on string literals).
@@ -234,8 +234,8 @@ func unquote(b []byte) string {
 // literalOf appends a value as a literal of this kind. A number that is no longer valid becomes a
 // string.
 func literalOf(b []byte, text string, kind int) []byte {
-	if kind == isNumber && !number10.MatchString(text) {
-		kind = isText
+	if kind == kindNumber && !numberPattern.MatchString(text) {
+		kind = kindText
 	}
 	return appendBytes(b, []byte(text), kind)
 }

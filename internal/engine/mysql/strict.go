@@ -48,9 +48,9 @@ func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, one statement,
 	defer rows.Close()
 	var empty *emptyMembers
 	for rows.Next() {
-		var level, said string
+		var level, message string
 		var number uint16
-		if err := rows.Scan(&level, &number, &said); err != nil {
+		if err := rows.Scan(&level, &number, &message); err != nil {
 			return err
 		}
 		if level == "Note" { // a number was rounded
@@ -62,7 +62,7 @@ func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, one statement,
 				e := s.emptyMembers(one, text)
 				empty = &e
 			}
-			if empty.explains(said) {
+			if empty.explains(message) {
 				continue
 			}
 		case erNotNull, erOutOfRange, erWrongText, erWrongTime, erTruncatedText:
@@ -71,7 +71,7 @@ func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, one statement,
 		}
 		return &snap.Error{
 			Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is not valid for its "+
-				"column: %s", one.table, said),
+				"column: %s", one.table, message),
 			Hint: "if the column is masked, use a mask that fits the column and its character set; nothing " +
 				"was replaced",
 		}
@@ -88,7 +88,7 @@ type emptyMembers struct {
 
 func (s *scratch) emptyMembers(one statement, text string) emptyMembers {
 	e := emptyMembers{columns: map[string]int{}}
-	for _, name := range s.typed(one.table, "enum(") {
+	for _, name := range s.columnsOfType(one.table, "enum(") {
 		e.columns[name] = slices.Index(one.columns, name)
 	}
 	if len(e.columns) > 0 {
@@ -98,8 +98,8 @@ func (s *scratch) emptyMembers(one statement, text string) emptyMembers {
 }
 
 // explains reports whether a warning is about one of the empty values.
-func (e emptyMembers) explains(said string) bool {
-	about, isTruncated := strings.CutPrefix(said, truncatedColumn)
+func (e emptyMembers) explains(message string) bool {
+	about, isTruncated := strings.CutPrefix(message, truncatedColumn)
 	end := strings.LastIndex(about, truncatedRow)
 	if !isTruncated || end < 0 {
 		return false
@@ -113,9 +113,9 @@ func (e emptyMembers) explains(said string) bool {
 	return err == nil && at < len(fields) && string(fields[at]) == "''"
 }
 
-// typed returns the columns of a table whose type, as written in its definition, begins with the
-// given string.
-func (s *scratch) typed(table, begins string) (all []string) {
+// columnsOfType returns the columns of a table whose type, as written in its definition, begins
+// with the given string.
+func (s *scratch) columnsOfType(table, begins string) (all []string) {
 	for _, t := range s.structure.Tables {
 		if t.Name != table || !strings.Contains(t.SQL, "` "+begins) {
 			continue
@@ -133,15 +133,15 @@ func (s *scratch) typed(table, begins string) (all []string) {
 // and the server lists only a limited number.
 func (s *scratch) partLimit(ctx context.Context, c *sql.Conn, one statement) (int, error) {
 	limit, empty := s.packet-packetHead, []byte("''")
-	if n := bytes.Count(one.rows, empty); n < 64 || len(s.typed(one.table, "enum(")) == 0 { // MariaDB lists 64
+	if n := bytes.Count(one.rows, empty); n < 64 || len(s.columnsOfType(one.table, "enum(")) == 0 { // MariaDB lists 64
 		return limit, nil
 	}
-	var listed int
-	if err := c.QueryRowContext(ctx, "SELECT @@max_error_count").Scan(&listed); err != nil {
+	var maxWarnings int
+	if err := c.QueryRowContext(ctx, "SELECT @@max_error_count").Scan(&maxWarnings); err != nil {
 		return 0, err
 	}
-	if bytes.Count(one.rows, empty) >= listed {
-		limit = min(limit, len(one.start)+listed*len(empty))
+	if bytes.Count(one.rows, empty) >= maxWarnings {
+		limit = min(limit, len(one.start)+maxWarnings*len(empty))
 	}
 	return limit, nil
 }
@@ -165,13 +165,13 @@ func membersOf(table string, c engine.Column) *members {
 
 // check returns an error for a masked value that is not a member. The server would interpret some
 // values, such as '2', as the number of a member.
-func (m *members) check(was, now string) error {
-	if m == nil || was == now || m.set && now == "" {
+func (m *members) check(original, masked string) error {
+	if m == nil || original == masked || m.set && masked == "" {
 		return nil
 	}
-	values := []string{now}
+	values := []string{masked}
 	if m.set {
-		values = strings.Split(now, ",")
+		values = strings.Split(masked, ",")
 	}
 	for _, v := range values {
 		if !slices.ContainsFunc(m.all, func(one string) bool { return strings.EqualFold(one, v) }) {

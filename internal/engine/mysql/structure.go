@@ -68,7 +68,7 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 		{&s.Events, "EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY " +
 			"event_name"},
 	} {
-		list, err := names(ctx, c, part.query, name)
+		list, err := queryStrings(ctx, c, part.query, name)
 		if err != nil {
 			return s, err
 		}
@@ -135,18 +135,18 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 	if err != nil || h.kind != kind {
 		return d, errNotParsed(kind, name, err)
 	}
-	d.SQL, d.On = h.withoutPlace(d.SQL), h.on.name
+	d.SQL, d.On = h.withoutQualifiers(d.SQL), h.on.name
 	// Remove the name of the database from defaults that refer to sequences.
 	d.SQL = strings.ReplaceAll(d.SQL, "val("+quote(database)+".", "val(")
 	return d, rows.Err()
 }
 
-// setting returns the statement that prepares the session for a definition. The definition's SQL is
-// UTF-8. The character set of the client that created the object is used only if the SQL is ASCII,
-// and therefore has the same bytes in both character sets.
-func (d definition) setting() string {
-	text := "SET sql_mode = '" + literal(d.Mode) + "'"
-	if word.MatchString(d.Charset) && word.MatchString(d.Collation) {
+// settingsSQL returns the statement that prepares the session for a definition. The definition's
+// SQL is UTF-8. The character set of the client that created the object is used only if the SQL is
+// ASCII, and therefore has the same bytes in both character sets.
+func (d definition) settingsSQL() string {
+	text := "SET sql_mode = '" + escapeText(d.Mode) + "'"
+	if wordPattern.MatchString(d.Charset) && wordPattern.MatchString(d.Collation) {
 		charset := "utf8mb4"
 		if isASCII(d.SQL) {
 			charset = d.Charset
@@ -154,7 +154,7 @@ func (d definition) setting() string {
 		text += ", character_set_client = " + charset + ", collation_connection = " + d.Collation
 	}
 	if d.TimeZone != "" {
-		text += ", time_zone = '" + literal(d.TimeZone) + "'"
+		text += ", time_zone = '" + escapeText(d.TimeZone) + "'"
 	}
 	return text
 }
@@ -163,13 +163,14 @@ func isASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-func literal(text string) string { return strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) }
+// escapeText escapes a string for use between single quotes.
+func escapeText(text string) string { return strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) }
 
 // collations returns the collations that a structure names.
 func (s structure) collations() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range s.Tables {
-		for _, m := range collated.FindAllStringSubmatch(t.SQL, -1) {
+		for _, m := range collationPattern.FindAllStringSubmatch(t.SQL, -1) {
 			all[m[1]] = true
 		}
 	}
@@ -181,7 +182,7 @@ func (s structure) collations() map[string]bool {
 func (s structure) charsets() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range s.Tables {
-		for _, m := range encoded.FindAllStringSubmatch(t.SQL, -1) {
+		for _, m := range charsetPattern.FindAllStringSubmatch(t.SQL, -1) {
 			if !keptByUTF8(m[1]) {
 				all[m[1]] = true
 			}
@@ -190,9 +191,9 @@ func (s structure) charsets() map[string]bool {
 	return all
 }
 
-var encoded = regexp.MustCompile(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
+var charsetPattern = regexp.MustCompile(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
 
-var collated = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
+var collationPattern = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
 
 // splitKeys splits the secondary indexes and foreign keys off a table's definition, so that they
 // can be created after the rows are inserted. Building an index in one go is faster than row by
@@ -242,9 +243,9 @@ func splitKeys(create string) (bare, keys, foreign string) {
 	return strings.Join(append(kept, lines[last:]...), "\n"), strings.Join(added, ", "), strings.Join(references, ", ")
 }
 
-// sequenced returns the columns whose default refers to a sequence. The server stores such a
+// sequenceDefaults returns the columns whose default refers to a sequence. The server stores such a
 // default with the name of the sequence's database, which the swap changes.
-func sequenced(tables []definition) []definition {
+func sequenceDefaults(tables []definition) []definition {
 	var all []definition
 	for _, t := range tables {
 		for line := range strings.Lines(t.SQL) {

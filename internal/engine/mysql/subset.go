@@ -64,7 +64,7 @@ func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info
 func tableBytes(database string) func(subset.Table) string {
 	return func(t subset.Table) string {
 		return "SELECT coalesce(max(data_length), 0) FROM information_schema.tables WHERE table_schema = '" +
-			literal(database) + "' AND table_name = '" + literal(t.Name) + "'"
+			escapeText(database) + "' AND table_name = '" + escapeText(t.Name) + "'"
 	}
 }
 
@@ -175,10 +175,10 @@ func (s *chooser) read(ctx context.Context, query string, w io.Writer) error {
 			if i > 0 {
 				line = append(line, ',')
 			}
-			kind := isText
+			kind := kindText
 			if base := strings.ToUpper(columns[i].DatabaseTypeName()); strings.Contains(base, "BINARY") ||
 				strings.Contains(base, "BLOB") || base == "BIT" {
-				kind = isBinary
+				kind = kindBinary
 			}
 			line = appendBytes(line, v, kind)
 		}
@@ -315,7 +315,8 @@ func foreignKeys(ctx context.Context, c querier, database string, at map[string]
 }
 
 // orphansOf counts the rows that reference missing rows, among the rows that the conditions select,
-// and returns the result as a string. The server does not check foreign keys when rows are loaded.
+// and returns the result as a string, which is [keysHold] if there are none. The server does not
+// check foreign keys when rows are loaded.
 func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[string]string) (string, error) {
 	var all int64
 	for _, k := range g.Keys {
@@ -338,10 +339,13 @@ func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[strin
 		all += n
 	}
 	if all == 0 {
-		return "hold", nil
+		return keysHold, nil
 	}
 	return fmt.Sprintf("%d rows of the source reference nothing", all), nil
 }
+
+// keysHold is the result of [orphansOf] if every foreign key holds.
+const keysHold = "hold"
 
 // checkOrphans checks the foreign keys of a restored subset.
 func checkOrphans(ctx context.Context, c *sql.Conn, database string, tables []engine.Table, want string) error {
@@ -358,7 +362,7 @@ func checkOrphans(ctx context.Context, c *sql.Conn, database string, tables []en
 	got, err := orphansOf(ctx, c, g, nil)
 	if err == nil && got != want {
 		err = &snap.Error{Code: snap.CodeCorrupt,
-			Detail: "the restored database differs from the snapshot: its foreign keys: " + got +
+			Detail: "the foreign keys of the restored database differ from those of the snapshot: " + got +
 				"; expected: " + want, Hint: "rebuild the snapshot; nothing was replaced"}
 	}
 	return err

@@ -17,10 +17,10 @@ import (
 // after the swap, and for the journal of the swap. Their names are these prefixes and the id of the
 // load.
 const (
-	scratchPrefix  = "snapcli_scratch_"
-	replacedPrefix = "snapcli_replaced_"
-	journalPrefix  = "snapcli_journal_"
-	ofLoads        = "^snapcli_(scratch|replaced|journal)_[0-9a-f]{16}$"
+	scratchPrefix       = "snapcli_scratch_"
+	replacedPrefix      = "snapcli_replaced_"
+	journalPrefix       = "snapcli_journal_"
+	loadDatabasePattern = "^snapcli_(scratch|replaced|journal)_[0-9a-f]{16}$"
 )
 
 // Swap implements [engine.Scratch]. All tables are exchanged in one atomic RENAME TABLE statement.
@@ -37,22 +37,22 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 		}
 		return s.failed(err)
 	}
-	err := s.place.failure(s.swap(ctx, terminate))
+	err := s.dest.failure(s.swap(ctx, terminate))
 	var e *snap.Error
 	if errors.As(err, &e) && e.Code == snap.CodeDatabase && number(err) == 0 { // the server is unreachable
 		e.Hint = "load again when the server is running: the load first finishes or undoes the exchange of the tables"
 	}
 	if err == nil {
-		err = s.place.failure(s.grant(context.WithoutCancel(ctx)))
+		err = s.dest.failure(s.grant(context.WithoutCancel(ctx)))
 	}
 	return err
 }
 
 func (s *scratch) swap(ctx context.Context, terminate bool) error {
-	there, err := names(ctx, s.lock, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?",
-		s.place.name)
-	if err == nil && len(there) == 0 { // if it exists, MySQL would wait for sessions that read from it
-		_, err = s.lock.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.place.name)+s.charset())
+	existing, err := queryStrings(ctx, s.lock, "SELECT schema_name FROM information_schema.schemata WHERE "+
+		"schema_name = ?", s.dest.name)
+	if err == nil && len(existing) == 0 { // if it exists, MySQL would wait for sessions that read from it
+		_, err = s.lock.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.dest.name)+s.charsetClause())
 	}
 	if err != nil {
 		return err
@@ -63,13 +63,13 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	err = s.exchange(ctx)
 	// The new tables may be in place, so an interruption must not leave the next steps half done.
 	ctx = context.WithoutCancel(ctx)
-	if recovered := recoverSwap(ctx, s.server, s.place, s.id); recovered != nil {
-		return errors.Join(err, setAside(ctx, s.server, s.place, s.id, recovered))
+	if recovered := recoverSwap(ctx, s.server, s.dest, s.id); recovered != nil {
+		return errors.Join(err, setAside(ctx, s.server, s.dest, s.id, recovered))
 	}
 	if err != nil {
 		return err
 	}
-	if err := dropSkipped(ctx, s.server, s.place.name); err != nil {
+	if err := dropSkipped(ctx, s.server, s.dest.name); err != nil {
 		return err
 	}
 	if err := sweepAccounts(ctx, s.server, s.lock); err != nil { // the next load tries again
@@ -82,7 +82,7 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 // exchange. The server releases the lock when the session's last statement has ended, even if the
 // client no longer waits for its result.
 func (s *scratch) exchange(ctx context.Context) error {
-	db, err := s.place.open(s.place.name)
+	db, err := s.dest.open(s.dest.name)
 	if err != nil {
 		return err
 	}
@@ -129,14 +129,14 @@ func waitForExchange(ctx context.Context, server *sql.DB, id string) error {
 
 // begin writes the journal and drops the triggers of the tables that the exchange moves.
 func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
-	old, err := structureOf(ctx, c, s.place.name)
+	old, err := structureOf(ctx, c, s.dest.name)
 	if err != nil {
 		return err
 	}
-	j := journal{Place: s.place.name, Triggers: old.Triggers, New: s.structure, Account: s.account,
+	j := journal{Place: s.dest.name, Triggers: old.Triggers, New: s.structure, Account: s.account,
 		Keep: s.o.OnlyIfEmpty}
-	j.New.Tables, j.New.Sequences, j.New.Defaults = nil, nil, sequenced(s.structure.Tables)
-	if j.Triggers, err = ownedTriggers(ctx, c, s.place.name, j.Triggers); err != nil {
+	j.New.Tables, j.New.Sequences, j.New.Defaults = nil, nil, sequenceDefaults(s.structure.Tables)
+	if j.Triggers, err = ownedTriggers(ctx, c, s.dest.name, j.Triggers); err != nil {
 		return err
 	}
 	if _, err := c.ExecContext(ctx, "CREATE DATABASE "+quote(replacedPrefix+s.id)); err != nil {
@@ -145,13 +145,12 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	if err := j.write(ctx, c, s.id); err != nil {
 		return err
 	}
-	for _, d := range s.exchanged() {
-		triggers, err := names(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?",
-			d)
+	for _, d := range s.exchangedDatabases() {
+		triggers, err := triggersOf(ctx, c, d)
 		if err != nil {
 			return err
 		}
-		for _, name := range triggers {
+		for name := range triggers {
 			if _, err := c.ExecContext(ctx, "DROP TRIGGER "+quote(d)+"."+quote(name)); err != nil {
 				return err
 			}
@@ -163,35 +162,35 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 // checkNotReferenced returns an error if a foreign key in another database references the old
 // tables. When the tables move, the key would still reference them, and they could not be dropped.
 func (s *scratch) checkNotReferenced(ctx context.Context) error {
-	who, err := names(ctx, s.server, "SELECT concat(constraint_schema, '.', table_name) FROM "+
+	tables, err := queryStrings(ctx, s.server, "SELECT concat(constraint_schema, '.', table_name) FROM "+
 		"information_schema.referential_constraints WHERE unique_constraint_schema = ? AND constraint_schema <> ?",
-		s.place.name, s.place.name)
-	if err != nil || len(who) == 0 {
+		s.dest.name, s.dest.name)
+	if err != nil || len(tables) == 0 {
 		return err
 	}
 	return &snap.Error{
 		Code: snap.CodeConflict,
-		Detail: fmt.Sprintf("a foreign key of the table %s refers to the database %q, whose tables cannot be "+
-			"replaced then", who[0], s.place.name),
+		Detail: fmt.Sprintf("a foreign key of the table %s refers to the database %q, so the tables of that "+
+			"database cannot be replaced", tables[0], s.dest.name),
 		Hint: "drop that foreign key first, and recreate it after the load; nothing was changed",
 	}
 }
 
-// clear returns a conflict if others are connected. With terminate, it ends their connections
-// instead.
-func (s *scratch) clear(ctx context.Context, terminate bool) error {
-	who, err := connectedTo(ctx, s.server, s.place.name)
-	if err != nil || len(who) == 0 {
+// requireNoConnections returns a conflict if others are connected. If terminate is set, it ends
+// their connections instead.
+func (s *scratch) requireNoConnections(ctx context.Context, terminate bool) error {
+	users, err := connectedTo(ctx, s.server, s.dest.name)
+	if err != nil || len(users) == 0 {
 		return err
 	}
 	if !terminate {
-		return engine.InUse(snap.MySQL, strconv.Quote(s.place.name), who)
+		return engine.InUse(snap.MySQL, strconv.Quote(s.dest.name), users)
 	}
-	return endConnections(ctx, s.server, s.place.name)
+	return endConnections(ctx, s.server, s.dest.name)
 }
 
-// requireUnused returns an error if the database is used in a way that prevents the load. With
-// terminate, it ends the connections to the database instead of reporting them.
+// requireUnused returns an error if the database is used in a way that prevents the load. If
+// terminate is set, it ends the connections to the database instead of reporting them.
 func (s *scratch) requireUnused(ctx context.Context, terminate bool) error {
 	if err := s.requireAgreed(ctx, s.server); err != nil { // before connections are ended for nothing
 		return err
@@ -199,7 +198,7 @@ func (s *scratch) requireUnused(ctx context.Context, terminate bool) error {
 	if err := s.checkNotReferenced(ctx); err != nil {
 		return err
 	}
-	return s.clear(ctx, terminate)
+	return s.requireNoConnections(ctx, terminate)
 }
 
 // requireAgreed returns an error if the database has content that nobody agreed to replace. Others
@@ -209,30 +208,30 @@ func (s *scratch) requireAgreed(ctx context.Context, q querier) error {
 	if !s.o.OnlyIfEmpty {
 		return nil
 	}
-	empty, err := isEmpty(ctx, q, s.place.name)
+	empty, err := isEmpty(ctx, q, s.dest.name)
 	if err == nil && !empty {
-		err = engine.Filled(strconv.Quote(s.place.name))
+		err = engine.Filled(strconv.Quote(s.dest.name))
 	}
 	return err
 }
 
-// exchanged returns the databases whose tables the exchange moves: the scratch database and, unless
-// only an empty database may be replaced, the old one.
-func (s *scratch) exchanged() []string {
+// exchangedDatabases returns the databases whose tables the exchange moves: the scratch database
+// and, unless only an empty database may be replaced, the old one.
+func (s *scratch) exchangedDatabases() []string {
 	if s.o.OnlyIfEmpty {
 		return []string{s.db.name}
 	}
-	return []string{s.place.name, s.db.name}
+	return []string{s.dest.name, s.db.name}
 }
 
 // rename moves the old tables out and the new tables in, and renames the journal to "after", in one
 // statement.
 func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	moves := []string{fmt.Sprintf("%[1]s.`before` TO %[1]s.`after`", quote(journalPrefix+s.id))}
-	to := map[string]string{s.place.name: replacedPrefix + s.id, s.db.name: s.place.name}
-	for _, from := range s.exchanged() {
-		tables, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-			"table_type IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED')", from)
+	to := map[string]string{s.dest.name: replacedPrefix + s.id, s.db.name: s.dest.name}
+	for _, from := range s.exchangedDatabases() {
+		tables, err := queryStrings(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? "+
+			"AND table_type IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED')", from)
 		if err != nil {
 			return err
 		}
@@ -245,31 +244,32 @@ func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	}
 	_, err := c.ExecContext(ctx, "RENAME TABLE "+strings.Join(moves, ", "))
 	if number(err) == erTableExists && s.o.OnlyIfEmpty {
-		return engine.Filled(strconv.Quote(s.place.name))
+		return engine.Filled(strconv.Quote(s.dest.name))
 	}
 	return err
 }
 
 // recoverSwap completes the swap of the load with this id if the tables have been exchanged, and
 // reverts it if not. Then it removes what the swap created.
-func recoverSwap(ctx context.Context, server *sql.DB, place database, id string) error {
+func recoverSwap(ctx context.Context, server *sql.DB, dest database, id string) error {
 	if err := waitForExchange(ctx, server, id); err != nil {
 		return err
 	}
-	whole, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-		"table_name = ?", journalPrefix+id, sealName)
+	seals, err := queryStrings(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? "+
+		"AND table_name = ?", journalPrefix+id, sealName)
 	if err != nil {
 		return err
 	}
-	if len(whole) > 0 { // otherwise nothing has been changed yet
-		if err := finish(ctx, server, place, id); err != nil {
+	if len(seals) > 0 { // otherwise nothing has been changed yet
+		if err := finish(ctx, server, dest, id); err != nil {
 			return err
 		}
 	}
-	return dropJournal(ctx, server, id, len(whole) > 0)
+	return dropJournal(ctx, server, id, len(seals) > 0)
 }
 
-func finish(ctx context.Context, server *sql.DB, place database, id string) error {
+// finish completes or reverts an exchange as its journal says.
+func finish(ctx context.Context, server *sql.DB, dest database, id string) error {
 	j, swapped, err := readJournal(ctx, server, id)
 	if err != nil {
 		return err
@@ -283,43 +283,44 @@ func finish(ctx context.Context, server *sql.DB, place database, id string) erro
 	if err != nil {
 		return err
 	}
-	if err := dropHalf(ctx, c, j, scratchPrefix+id, have); err != nil {
+	if err := dropBrokenTriggers(ctx, c, j, scratchPrefix+id, have); err != nil {
 		return err
 	}
 	if swapped {
-		return replaceBy(ctx, server, place.named(j.Place), c, j)
+		return replaceFromJournal(ctx, server, dest.named(j.Place), c, j)
 	}
 	for _, t := range j.Triggers {
 		if have[t.Name] {
 			continue
 		}
-		if err := restoreTrigger(ctx, server, place.named(j.Place), c, t); err != nil {
+		if err := restoreTrigger(ctx, server, dest.named(j.Place), c, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// replaceBy replaces the programs of a database with those of a journal. If the journal names an
-// account, that account creates the programs.
-func replaceBy(ctx context.Context, server *sql.DB, place database, c *sql.Conn, j journal) error {
-	m := maker{c: c}
+// replaceFromJournal replaces the programs of a database with those of a journal. If the journal
+// names an account, that account creates the programs.
+func replaceFromJournal(ctx context.Context, server *sql.DB, dest database, c *sql.Conn, j journal) error {
+	m := creator{c: c}
 	if j.Account.exists() && (j.New.hasPrograms() || len(j.New.Defaults) > 0) {
-		db, owner, err := j.Account.asOwner(ctx, server, place)
+		db, owner, err := j.Account.connect(ctx, server, dest)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
 		defer owner.Close()
-		m = maker{c: owner, own: c, account: j.Account}
+		m = creator{c: owner, own: c, account: j.Account}
 	}
-	err := replacePrograms(ctx, c, m, place.name, j.New, j.Keep)
+	err := replacePrograms(ctx, c, m, dest.name, j.New, j.Keep)
 	return errors.Join(err, j.Account.dropUnused(ctx, server))
 }
 
 // triggersOf returns the names of a database's triggers.
 func triggersOf(ctx context.Context, c querier, name string) (map[string]bool, error) {
-	list, err := names(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?", name)
+	list, err := queryStrings(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?",
+		name)
 	have := map[string]bool{}
 	for _, t := range list {
 		have[t] = true
@@ -327,10 +328,10 @@ func triggersOf(ctx context.Context, c querier, name string) (map[string]bool, e
 	return have, err
 }
 
-// dropHalf removes the remains that MariaDB leaves if it crashes while it creates or drops a
-// trigger. The trigger is then not listed, but its name is in use, and the server cannot drop the
-// database. MySQL is not affected.
-func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have map[string]bool) error {
+// dropBrokenTriggers removes the remains that MariaDB leaves if it crashes while it creates or
+// drops a trigger. The trigger is then not listed, but its name is in use, and the server cannot
+// drop the database. MySQL is not affected.
+func dropBrokenTriggers(ctx context.Context, c *sql.Conn, j journal, scratch string, have map[string]bool) error {
 	var mariadb bool
 	if err := c.QueryRowContext(ctx, "SELECT version() LIKE '%MariaDB%'").Scan(&mariadb); err != nil || !mariadb {
 		return err
@@ -354,9 +355,9 @@ func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have 
 }
 
 // sweep completes or reverts the swaps of killed loads and removes their remains.
-func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o engine.Options) error {
-	left, err := names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ?",
-		ofLoads)
+func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, dest database, o engine.Options) error {
+	left, err := queryStrings(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name "+
+		"REGEXP ?", loadDatabasePattern)
 	if err != nil {
 		return err
 	}
@@ -371,11 +372,11 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 		if slices.Contains(left, journalPrefix+id) { // a load that was just killed may still hold its lock
 			patience = 10
 		}
-		if err := sweepOne(ctx, server, c, place, id, patience); err != nil {
+		if err := sweepOne(ctx, server, c, dest, id, patience); err != nil {
 			if !isSkipped(err) && !isDenied(err) {
 				return err
 			}
-			o.Notify(place.failure(err).Error())
+			o.Notify(dest.failure(err).Error())
 		}
 	}
 	return sweepAccounts(ctx, server, c)
@@ -384,7 +385,7 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 // sweepOne cleans up after the load with this id while it holds the lock of that load. If others
 // still hold the lock after patience seconds, a load or another cleanup is running, and sweepOne
 // does nothing.
-func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, id string, patience int) error {
+func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, dest database, id string, patience int) error {
 	var free sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, ?)", id, patience).Scan(&free); err != nil {
 		return err
@@ -398,8 +399,8 @@ func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, 
 		return err
 	}
 	if !aside {
-		if err := recoverSwap(ctx, server, place, id); err != nil {
-			return setAside(ctx, server, place, id, err)
+		if err := recoverSwap(ctx, server, dest, id); err != nil {
+			return setAside(ctx, server, dest, id, err)
 		}
 	}
 	_, err = server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(scratchPrefix+id))

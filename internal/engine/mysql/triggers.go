@@ -14,11 +14,11 @@ func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 		return err
 	}
 	defer endSession(c)
-	had, err := triggersOf(ctx, c, s.db.name)
+	dropped, err := triggersOf(ctx, c, s.db.name)
 	if err != nil {
 		return err
 	}
-	for name := range had {
+	for name := range dropped {
 		if _, err := c.ExecContext(ctx, "DROP TRIGGER "+quote(name)); err != nil {
 			return err
 		}
@@ -26,36 +26,38 @@ func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 	if err := run(); err != nil {
 		return err
 	}
-	return s.remakeTriggers(ctx, c, had)
+	return s.remakeTriggers(ctx, c, dropped)
 }
 
-func (s *scratch) remakeTriggers(ctx context.Context, c *sql.Conn, had map[string]bool) error {
-	if len(had) == 0 {
+// remakeTriggers creates the dropped triggers again, except those of tables that no longer exist.
+func (s *scratch) remakeTriggers(ctx context.Context, c *sql.Conn, dropped map[string]bool) error {
+	if len(dropped) == 0 {
 		return nil
 	}
-	tables, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ?", s.db.name)
+	tables, err := queryStrings(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ?",
+		s.db.name)
 	if err != nil {
 		return err
 	}
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	for _, t := range tables {
-		there[t] = true
+		exists[t] = true
 	}
-	m := maker{c: c}
+	m := creator{c: c}
 	if s.account.exists() {
-		db, owner, err := s.account.asOwner(ctx, s.server, s.db)
+		db, owner, err := s.account.connect(ctx, s.server, s.db)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
 		defer owner.Close()
-		m = maker{c: owner, own: c, account: s.account}
+		m = creator{c: owner, own: c, account: s.account}
 	}
 	for _, d := range s.structure.Triggers {
-		if !had[d.Name] || d.On != "" && !there[d.On] {
+		if !dropped[d.Name] || d.On != "" && !exists[d.On] {
 			continue
 		}
-		if err := m.one(ctx, "TRIGGER", d); err != nil {
+		if err := m.create(ctx, "TRIGGER", d); err != nil {
 			return err
 		}
 	}

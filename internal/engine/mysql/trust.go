@@ -40,10 +40,10 @@ func (s *scratch) mariadb() bool { return isMariaDB(s.version) }
 func (s *scratch) read(dump engine.Dump, r io.Reader) (rows *bufio.Reader, err error) {
 	switch s.trust {
 	case complete:
-		s.structure, rows, err = split(r, maxHead)
+		s.structure, rows, err = splitHead(r, maxHead)
 		return rows, err
 	case checked:
-		if s.structure, rows, err = split(r, headLimit(dump)); err != nil {
+		if s.structure, rows, err = splitHead(r, headLimit(dump)); err != nil {
 			return nil, err
 		}
 		return rows, s.check(dump)
@@ -58,24 +58,24 @@ func (s *scratch) read(dump engine.Dump, r io.Reader) (rows *bufio.Reader, err e
 // describeRows derives from a description the form that each table's rows must have, and the tables
 // that are left out.
 func (s *scratch) describeRows(d *schema.Schema) {
-	s.forms, s.left = map[string]rowForm{}, map[string]bool{}
+	s.forms, s.leftOut = map[string]rowForm{}, map[string]bool{}
 	versioned := map[string]bool{}
 	for _, p := range d.Programs {
 		switch p.Kind {
 		case "table":
-			s.left[p.Name.Name] = true
+			s.leftOut[p.Name.Name] = true
 		case "system versioning":
 			versioned[p.Name.Name] = true
 		}
 	}
 	for _, t := range d.Tables {
-		form := rowForm{newest: versioned[t.Name.Name]}
+		form := rowForm{currentOnly: versioned[t.Name.Name]}
 		for _, c := range t.Columns {
 			if !c.Computed {
 				form.columns = append(form.columns, c.Name)
 			}
 		}
-		delete(s.left, t.Name.Name)
+		delete(s.leftOut, t.Name.Name)
 		s.forms[t.Name.Name] = form
 	}
 }
@@ -85,7 +85,7 @@ func (s *scratch) describeRows(d *schema.Schema) {
 func (s *scratch) check(dump engine.Dump) error {
 	k := checker{mariadb: s.mariadb(), version: serverVersion(s.version), known: dump.Info.Schema}
 	if dump.Trust == engine.Foreign && k.known == nil {
-		return notDescribed()
+		return errNoDescription()
 	}
 	if k.known != nil {
 		if err := k.known.Check(schema.MySQL); err != nil {
@@ -119,7 +119,7 @@ func (s *scratch) check(dump engine.Dump) error {
 
 // wanted returns the tables that the restored database must have.
 func (s *scratch) wanted(info engine.Info) []engine.Table {
-	return slices.DeleteFunc(slices.Clone(info.Tables), func(t engine.Table) bool { return s.left[t.Name] })
+	return slices.DeleteFunc(slices.Clone(info.Tables), func(t engine.Table) bool { return s.leftOut[t.Name] })
 }
 
 // serverVersion returns a server's version as a number, as in executable comments: 80036 for
@@ -144,7 +144,7 @@ func (s *scratch) requireInside(ctx context.Context) error {
 	if s.trust == complete {
 		return nil
 	}
-	out, err := names(ctx, s.server, "SELECT concat(table_name, '.', constraint_name) FROM "+
+	out, err := queryStrings(ctx, s.server, "SELECT concat(table_name, '.', constraint_name) FROM "+
 		"information_schema.referential_constraints WHERE constraint_schema = ? AND unique_constraint_schema <> ?",
 		s.db.name, s.db.name)
 	if err != nil {
@@ -156,8 +156,8 @@ func (s *scratch) requireInside(ctx context.Context) error {
 	if s.trust == dataOnly {
 		return nil
 	}
-	others, err := names(ctx, s.server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT "+
-		"IN (?, ?)", s.db.name, s.place.name)
+	others, err := queryStrings(ctx, s.server, "SELECT schema_name FROM information_schema.schemata WHERE "+
+		"schema_name NOT IN (?, ?)", s.db.name, s.dest.name)
 	if err != nil {
 		return err
 	}

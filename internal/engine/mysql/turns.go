@@ -16,10 +16,10 @@ type turns struct {
 	queue   []chan struct{} // of the readers; the first has its turn, and only it may use turns
 }
 
-// turn is the handle of one reader. comes receives a value when it is the reader's turn.
+// turn is the handle of one reader. ready receives a value when it is the reader's turn.
 type turn struct {
-	of    *turns
-	comes chan struct{}
+	shared *turns
+	ready  chan struct{}
 }
 
 // newTurns returns turns for a number of readers.
@@ -28,7 +28,7 @@ func newTurns(w io.Writer, sources []source, readers int) []turn {
 	all := make([]turn, readers)
 	for i := range all {
 		all[i] = turn{t, make(chan struct{}, 1)}
-		t.queue = append(t.queue, all[i].comes)
+		t.queue = append(t.queue, all[i].ready)
 	}
 	t.queue[0] <- struct{}{}
 	return all
@@ -37,7 +37,7 @@ func newTurns(w io.Writer, sources []source, readers int) []turn {
 // wait waits until it is this reader's turn.
 func (t turn) wait(ctx context.Context) error {
 	select {
-	case <-t.comes:
+	case <-t.ready:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -46,11 +46,11 @@ func (t turn) wait(ctx context.Context) error {
 
 // end gives the turn to the next reader. A reader that is done gets no further turn.
 func (t turn) end(done bool) {
-	q := t.of.queue[1:]
+	q := t.shared.queue[1:]
 	if !done {
-		q = append(q, t.comes)
+		q = append(q, t.ready)
 	}
-	if t.of.queue = q; len(q) > 0 {
+	if t.shared.queue = q; len(q) > 0 {
 		q[0] <- struct{}{}
 	}
 }
@@ -60,8 +60,8 @@ func (t turn) next(ctx context.Context) (s *source, err error) {
 	if err := t.wait(ctx); err != nil {
 		return nil, err
 	}
-	if left := t.of.sources; len(left) > 0 {
-		s, t.of.sources = &left[0], left[1:]
+	if left := t.shared.sources; len(left) > 0 {
+		s, t.shared.sources = &left[0], left[1:]
 	}
 	t.end(s == nil)
 	return s, nil
@@ -72,7 +72,7 @@ func (t turn) write(ctx context.Context, b []byte) error {
 	if err := t.wait(ctx); err != nil {
 		return err
 	}
-	if _, err := t.of.w.Write(b); err != nil {
+	if _, err := t.shared.w.Write(b); err != nil {
 		return fmt.Errorf("write the dump: %w", err)
 	}
 	t.end(false)

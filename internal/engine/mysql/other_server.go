@@ -8,9 +8,9 @@ import (
 	"snap"
 )
 
-// otherServer adds the likely reason to a failure if a snapshot from MySQL is loaded into MariaDB,
-// or vice versa.
-func otherServer(err error, built, server string) error {
+// explainOtherServer adds the likely reason to an error if a snapshot from MySQL is loaded into
+// MariaDB, or vice versa.
+func explainOtherServer(err error, built, server string) error {
 	var failed *snap.Error
 	if server == "" || isMariaDB(built) == isMariaDB(server) || !errors.As(err, &failed) ||
 		failed.Code != snap.CodeDatabase || number(err) == 0 {
