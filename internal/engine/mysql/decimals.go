@@ -53,14 +53,14 @@ func (s *scratch) withDecimals(one statement) statement {
 	return one
 }
 
-// longNumber reports whether b has at least as many consecutive digits as the largest 64-bit
-// integer.
+// longNumber reports whether b has enough consecutive digits for a number that no 64-bit integer
+// can hold: as many as the smallest signed one has.
 func longNumber(b []byte) bool {
 	n := 0
 	for _, c := range b {
 		if n++; !isDigit(c) {
 			n = 0
-		} else if n > len("18446744073709551615")-1 {
+		} else if n >= len("9223372036854775808") {
 			return true
 		}
 	}

@@ -73,3 +73,14 @@ func TestPathsOfExactNumbers(t *testing.T) {
 		}
 	})
 }
+
+// TestLongNumber checks that a negative number of 19 digits counts as one that no integer can hold.
+func TestLongNumber(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"[-9223372036854775809]": true, "[18446744073709551616]": true,
+		"[922337203685477580]": false, "[1234567890, 1234567890]": false} {
+		if longNumber([]byte(text)) != want {
+			t.Errorf("%s: not %t", text, want)
+		}
+	}
+}
