@@ -272,7 +272,10 @@ func (s structure) requireNoRiskyWords() error {
 			}
 			for _, word := range []string{"OUTFILE", "DUMPFILE", "LOAD_FILE", "INFILE"} {
 				if r.has(word) || r.calls(word) {
-					return errRefused(d.Kind+" program", d.Name, fmt.Errorf("it uses %s", word))
+					return &snap.Error{Code: snap.CodeInvalid,
+						Detail: fmt.Sprintf("the %s %.80q of the snapshot uses %s, which can access files",
+							cmp.Or(strings.ToLower(d.Kind), list.kind), d.Name, word),
+						Hint: "load as a MySQL user with the privileges CREATE USER and GRANT OPTION"}
 				}
 			}
 		}
