@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -91,7 +92,7 @@ func (e encryption) config(host string) (*tls.Config, error) {
 	if e.cert != "" || e.key != "" {
 		pair, err := tls.LoadX509KeyPair(e.cert, e.key)
 		if err != nil {
-			return nil, errUnreadable(e.cert, err)
+			return nil, errUnreadable(cmp.Or(e.cert, "tls-cert")+" and "+cmp.Or(e.key, "tls-key"), err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -54,11 +54,12 @@ func TestTLS(t *testing.T) {
 			url + "?tls=false": "requires TLS",
 			url + "?tls=true":  "certificate of the MySQL server 127.0.0.1",
 			strings.Replace(url, "127.0.0.1", "localhost", 1) + "?tls-ca=" + in("ca.pem"): "cannot be verified",
-			url + "?tls=yes":           "unknown value for tls: \"yes\"",
-			url + "?tsl=true":          "unknown parameter \"tsl\"",
-			url + "?tls-ca=/none.pem":  "no usable PEM certificate or key in /none.pem",
-			client:                     "refused the user \"with_cert\"",
-			url + "?tls=true&socket=x": "",
+			url + "?tls=yes":                "unknown value for tls: \"yes\"",
+			url + "?tsl=true":               "unknown parameter \"tsl\"",
+			url + "?tls-ca=/none.pem":       "no usable PEM certificate or key in /none.pem",
+			url + "?tls-cert=/a&tls-key=/b": "no usable PEM certificate or key in /a and /b",
+			client:                          "refused the user \"with_cert\"",
+			url + "?tls=true&socket=x":      "",
 		} {
 			_, err := Engine{}.Check(t.Context(), bad)
 			var said *snap.Error
