@@ -606,8 +606,9 @@ func (w *deltaWorld) live(accident *atomic.Value) {
 	}
 }
 
-// TestInterruptedCounting presses Ctrl-C while a push counts the rows that changed. The snapshot is in
-// the cloud already, so its card must be there too, and the machine must know its ID.
+// TestInterruptedCounting presses Ctrl-C while a push compares the file with the previous snapshot, and
+// while it counts the rows that changed. The snapshot is in the cloud by then, so its card must be
+// there too, and the machine must know its ID.
 func TestInterruptedCounting(t *testing.T) {
 	t.Parallel()
 	w := &deltaWorld{t: t, shop: newShop(t), there: machine(t), client: cloudtest.Start(t,
@@ -622,6 +623,9 @@ func TestInterruptedCounting(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
+	_, err = w.Push(ctx, w.client, "visits", PushOptions{}, func(Event) { interrupt() })
+	wantHint(t, err, "resumes")
+	ctx, interrupt = context.WithCancel(t.Context())
 	sent := false
 	_, err = w.Push(ctx, w.client, "visits", PushOptions{}, func(e Event) {
 		if sent = sent || e.Phase == "push"; sent && e.Phase == "compare" {

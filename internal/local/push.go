@@ -54,7 +54,7 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	var sent *sentDelta
 	if !o.Full {
 		if sent, err = a.pushDelta(ctx, c, s, options, p); err != nil {
-			return PushResult{}, err
+			return PushResult{}, transfer.Interrupted(ctx, "the push", err)
 		}
 	}
 	done, err := transfer.Upload(ctx, c, s.Path, pushOf(s), options)

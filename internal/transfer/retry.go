@@ -151,6 +151,16 @@ func retry[T any](ctx context.Context, o Options, call func() (T, error)) (T, er
 	}
 }
 
+// Interrupted returns an error of code interrupted if the context of a transfer ended, otherwise
+// err. The argument what names the transfer.
+func Interrupted(ctx context.Context, what string, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: runAgain,
+		Cause: context.Cause(ctx)}
+}
+
 // forUser converts the error that stopped a transfer to one for the user.
 func forUser(ctx context.Context, what string, err error) error {
 	var known *snap.Error
@@ -159,8 +169,7 @@ func forUser(ctx context.Context, what string, err error) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: runAgain,
-			Cause: context.Cause(ctx)}
+		return Interrupted(ctx, what, err)
 	case errors.As(err, &known):
 		return err
 	case disk.Full(err):
