@@ -437,12 +437,9 @@ func (s *scratch) requireCollations(ctx context.Context, from string) error {
 		return all.Err()
 	}
 	slices.Sort(missing)
-	return &snap.Error{
-		Code: snap.CodeInvalid,
-		Detail: fmt.Sprintf("the server %s lacks collations of this snapshot, which is from %s: %s",
-			s.dest.where(), from, strings.Join(missing, ", ")),
-		Hint: "load the snapshot into the kind and version of server that it was built from; nothing was replaced",
-	}
+	return snap.Usage(fmt.Sprintf("the server %s lacks collations of this snapshot, which is from %s: %s",
+		s.dest.where(), from, strings.Join(missing, ", ")),
+		"use a server of the kind and version that the snapshot was built from; nothing was replaced")
 }
 
 var wordPattern = regexp.MustCompile(`^[a-z0-9_]+$`)
