@@ -368,7 +368,7 @@ func foreignKeys(ctx context.Context, q querier) (string, error) {
 func checkForeignKeys(ctx context.Context, q querier, want string) error {
 	got, err := foreignKeys(ctx, q)
 	if err == nil && got != want {
-		err = damaged("its foreign keys: "+got+"; expected: "+want, nil)
+		err = damaged(fmt.Sprintf("the check of its foreign keys returned %q instead of %q", got, want), nil)
 	}
 	return err
 }
