@@ -156,7 +156,7 @@ func (m *matching) matches(patterns []string, views bool) ([]bool, error) {
 
 func matchesNothing(pattern, what string) error {
 	return snap.Usage(fmt.Sprintf("the pattern %q matches no %s of the source", pattern, what),
-		"correct it; * matches any characters, ? matches one, and inside double quotes both match themselves")
+		"correct it; * matches any characters and ? matches one; inside double quotes, they match only themselves")
 }
 
 // Names returns the names that match one of the patterns. Each pattern must match at least one
@@ -186,12 +186,12 @@ func (m *matching) include(c Choice, schemas []string) error {
 	if err != nil {
 		return err
 	}
-	in, err := Names(c.Schemas, schemas, "schema")
+	chosenSchemas, err := Names(c.Schemas, schemas, "schema")
 	if err != nil {
 		return err
 	}
 	for i, r := range m.all {
-		chosen[i] = chosen[i] || in[r.Schema]
+		chosen[i] = chosen[i] || chosenSchemas[r.Schema]
 	}
 	m.spread(chosen, true)
 	for i, r := range m.all {
@@ -236,13 +236,13 @@ func (m *matching) spread(marked []bool, partitionsOnly bool) {
 }
 
 func (m *matching) exclude(patterns []string) error {
-	gone, err := m.matches(patterns, true)
+	excluded, err := m.matches(patterns, true)
 	if err != nil {
 		return err
 	}
-	m.spread(gone, false)
-	for i, yes := range gone {
-		if yes {
+	m.spread(excluded, false)
+	for i, marked := range excluded {
+		if marked {
 			m.fates[i] = LeftOut
 		}
 	}
@@ -250,13 +250,13 @@ func (m *matching) exclude(patterns []string) error {
 }
 
 func (m *matching) excludeData(patterns []string) error {
-	empty, err := m.matches(patterns, false)
+	excluded, err := m.matches(patterns, false)
 	if err != nil {
 		return err
 	}
-	m.spread(empty, true)
-	for i, yes := range empty {
-		if yes && m.fates[i] == Whole {
+	m.spread(excluded, true)
+	for i, marked := range excluded {
+		if marked && m.fates[i] == Whole {
 			m.fates[i] = NoRows
 		}
 	}

@@ -122,23 +122,23 @@ type Options struct {
 	// servers always enforce checks. Enforce may be nil.
 	Enforce func(schema, table string) bool
 
-	// Every is for Inspect. For a column, it returns a function, or nil if samples suffice. The
+	// Observe is for Inspect. For a column, it returns a function, or nil if samples suffice. The
 	// function is called with every value of the column, in any order and possibly several times.
-	// Every itself may be nil.
-	Every func(schema, table, column string) func(value string)
+	// Observe itself may be nil.
+	Observe func(schema, table, column string) func(value string)
 }
 
-// AllOf returns the results of Every for the columns of a table, and whether any of them is not
-// nil.
-func (o Options) AllOf(schema, table string, columns []Column) (all []func(string), some bool) {
-	all = make([]func(string), len(columns))
+// Observers returns the results of Observe for the columns of a table, and whether any of them is
+// not nil.
+func (o Options) Observers(schema, table string, columns []Column) (observers []func(string), some bool) {
+	observers = make([]func(string), len(columns))
 	for i, c := range columns {
-		if o.Every != nil {
-			all[i] = o.Every(schema, table, c.Name)
+		if o.Observe != nil {
+			observers[i] = o.Observe(schema, table, c.Name)
 		}
-		some = some || all[i] != nil
+		some = some || observers[i] != nil
 	}
-	return all, some
+	return observers, some
 }
 
 // Report calls Progress.

@@ -14,8 +14,8 @@ type Into int
 
 // The ways to load.
 const (
-	// Another fills a scratch database, which then takes the place of the old one.
-	Another Into = iota
+	// NewDatabase fills a scratch database, which then takes the place of the old one.
+	NewDatabase Into = iota
 	// Existing replaces the content of an existing database. The old content stays complete until
 	// the load has succeeded.
 	Existing

@@ -43,33 +43,33 @@ func ParsePattern(text string) (Pattern, error) {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return bad("is not text")
 	}
-	var now []part
-	quoted, some := false, false
+	var current []part // the name that is being parsed
+	quoted, hasQuotes := false, false
 	for rest := []rune(text); len(rest) > 0; rest = rest[1:] {
 		switch r := rest[0]; {
 		case r == '"' && quoted && len(rest) > 1 && rest[1] == '"':
-			now, rest = append(now, part{r: '"'}), rest[1:]
+			current, rest = append(current, part{r: '"'}), rest[1:]
 		case r == '"':
-			quoted, some = !quoted, true
+			quoted, hasQuotes = !quoted, true
 		case quoted:
-			now = append(now, part{r: r})
+			current = append(current, part{r: r})
 		case r == '.':
-			if p.schema != nil || len(now) == 0 {
+			if p.schema != nil || len(current) == 0 {
 				return bad("has a dot in the wrong place")
 			}
-			p.schema, now = now, nil
+			p.schema, current = current, nil
 		case r == '*':
-			now = append(now, part{kind: many})
+			current = append(current, part{kind: many})
 		case r == '?':
-			now = append(now, part{kind: one})
+			current = append(current, part{kind: one})
 		default:
-			now = append(now, part{r: r, kind: folded})
+			current = append(current, part{r: r, kind: folded})
 		}
 	}
-	switch p.name = now; {
+	switch p.name = current; {
 	case quoted:
-		return bad("has a quotation mark without an end")
-	case len(now) == 0 && (some || text == "" || p.schema != nil):
+		return bad("has a quotation mark that is not closed")
+	case len(current) == 0 && (hasQuotes || text == "" || p.schema != nil):
 		return bad("has no name")
 	}
 	return p, nil
@@ -88,19 +88,19 @@ func (p Pattern) Matches(schema, name string) bool {
 // match reports whether a pattern matches text. After a mismatch, it lets the last * match one more
 // character. In the worst case, this takes time proportional to the product of both lengths.
 func match(pattern []part, text []rune) bool {
-	star, again := -1, 0
+	star, resume := -1, 0 // the index of the last *, and the end of the text that it matches
 	at := 0
 	for i := 0; i < len(text); {
 		switch {
 		case at < len(pattern) && pattern[at].kind == many:
-			star, again = at, i
+			star, resume = at, i
 			at++
 		case at < len(pattern) && pattern[at].is(text[i]):
 			at++
 			i++
 		case star >= 0:
-			again++
-			at, i = star+1, again
+			resume++
+			at, i = star+1, resume
 		default:
 			return false
 		}

@@ -19,9 +19,9 @@ func Program(ctx context.Context, path string, args ...string) (*exec.Cmd, *Stde
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	ownGroup(cmd)
-	said := &Stderr{}
-	cmd.Stderr = said
-	return cmd, said
+	stderr := &Stderr{}
+	cmd.Stderr = stderr
+	return cmd, stderr
 }
 
 // Stderr holds the first 64 KiB that a program wrote to standard error.

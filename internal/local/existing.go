@@ -22,7 +22,7 @@ func (o LoadOptions) checkWay(to database) error {
 	if err := checkGrantsOf(to, o.WithGrants); err != nil {
 		return err
 	}
-	if o.Into != engine.Another && to.kind == snap.SQLite {
+	if o.Into != engine.NewDatabase && to.kind == snap.SQLite {
 		return snap.Usage("a SQLite database is one file, which every load replaces as a whole",
 			"omit --into-existing and --in-place")
 	}

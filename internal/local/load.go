@@ -116,7 +116,7 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 // requireLoadable refuses a destination that this way of loading cannot fill.
 func requireLoadable(ctx context.Context, f Preflight, to database, o LoadOptions) error {
 	switch {
-	case o.Into != engine.Another:
+	case o.Into != engine.NewDatabase:
 		return requireExisting(f, to)
 	case len(o.Only) > 0:
 		return nil

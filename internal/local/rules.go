@@ -119,7 +119,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 		return Snapshot{}, err
 	}
 	defer m.close()
-	m.options.Every = rules.Every
+	m.options.Observe = rules.Every
 	contents, err := m.inspect(ctx)
 	if err != nil {
 		return Snapshot{}, err

@@ -78,7 +78,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 				if !missing {
 					create()
 				}
-				s, err := asked(t, to, d, engine.Another)
+				s, err := asked(t, to, d, engine.NewDatabase)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -118,7 +118,7 @@ func TestFilledDuringExchange(t *testing.T) {
 		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 		script(t, from, oursOnly)
 		d, _ := dumped(t, from)
-		s, err := asked(t, to, d, engine.Another)
+		s, err := asked(t, to, d, engine.NewDatabase)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func loadedOnlyIfEmpty(t *testing.T) (to string, s *scratch) {
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
 	psql(t, from, script(t, "CREATE TABLE ours (a int)"))
 	d, _ := dumped(t, from)
-	s, err := Engine{}.asked(t, to, d, engine.Another)
+	s, err := Engine{}.asked(t, to, d, engine.NewDatabase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 			if c.missing {
 				psql(t, from, script(t, `DROP DATABASE "`+place+`"`))
 			}
-			s, err := e.asked(t, to, e.build(t, from), engine.Another)
+			s, err := e.asked(t, to, e.build(t, from), engine.NewDatabase)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 		return nil, err
 	}
 	o.Jobs = max(1, o.Jobs)
-	if o.Into != engine.Another {
+	if o.Into != engine.NewDatabase {
 		return e.restoreInto(ctx, d, dump, o)
 	}
 	admin, err := d.maintenance(ctx)

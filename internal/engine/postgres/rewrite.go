@@ -143,10 +143,10 @@ func shapeOf(t tableData, known []engine.Table) engine.Shape {
 }
 
 // sampleRows collects values from a table's rows until each column has enough samples. It passes
-// every value that is not NULL to the function that o.Every returns for the column, if any.
+// every value that is not NULL to the function that o.Observe returns for the column, if any.
 func sampleRows(d *dumpReader, s *engine.Shape, limit int, o engine.Options) error {
 	lines, wanting := &lineReader{d: d}, len(s.Columns)
-	every, all := o.AllOf(s.Schema, s.Name, s.Columns)
+	every, all := o.Observers(s.Schema, s.Name, s.Columns)
 	sampled := make([]map[string]bool, len(s.Columns)) // the short fields of each column
 	for i := range sampled {
 		sampled[i] = map[string]bool{}

@@ -39,14 +39,14 @@ func TestWithGrants(t *testing.T) {
 	if len(want) < 8 {
 		t.Fatalf("the source has %q", want)
 	}
-	for name, into := range map[string]engine.Into{"another": engine.Another, "existing": engine.Existing,
+	for name, into := range map[string]engine.Into{"another": engine.NewDatabase, "existing": engine.Existing,
 		"in place": engine.InPlace} {
 		url := to
-		if into == engine.Another {
+		if into == engine.NewDatabase {
 			url = admin
 		}
 		for _, trusted := range []func(engine.Dump) engine.Dump{mine, ours} {
-			if into != engine.Another || url == admin {
+			if into != engine.NewDatabase || url == admin {
 				o := engine.Options{Into: into, WithGrants: true, Terminate: true}
 				if _, err := (Engine{}).into(t, url, trusted(d), o); err != nil {
 					t.Fatal(name, err)

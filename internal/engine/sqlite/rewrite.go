@@ -133,7 +133,7 @@ func inspect(ctx context.Context, db *sql.DB, samples int, o engine.Options) (en
 				return c, err
 			}
 		}
-		every, _ := o.AllOf("", s.Name, s.Columns)
+		every, _ := o.Observers("", s.Name, s.Columns)
 		for i, see := range every {
 			if err := allValues(ctx, db, t.Name, t.Columns[i].Name, see); err != nil {
 				return c, err
