@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// The lists in this file define what an expression may contain. Each entry is built into the
-// database, reads and writes only its arguments, and cannot turn a small value into a large one.
+// The lists in this file define what an expression may contain. Each operator and function is built
+// into the database and reads only its arguments, the clock or a random source. Only the functions
+// for which [Expr.grows] is true can turn a small value into a large one.
 
 // fixedOps are the word operators with their minimum and maximum number of arguments.
 var fixedOps = map[string][2]int{
@@ -36,8 +37,8 @@ var missingOps = map[Dialect][]string{
 	},
 }
 
-// calls are the allowed functions of each dialect. Functions that return the time or a random value
-// are allowed, because defaults need them.
+// calls are the allowed functions of each dialect. Defaults need functions that return the time or
+// a random value.
 var calls = map[Dialect]map[string]bool{
 	PostgreSQL: set(`abs, age, array_length, array_position, btrim, cardinality, ceil, ceiling, char_length,
 		character_length, clock_timestamp, coalesce, current_date, current_time, current_timestamp,
@@ -67,8 +68,8 @@ var calls = map[Dialect]map[string]bool{
 		unlikely`),
 }
 
-// bare are the functions that are written without parentheses.
-var bare = set(`current_date, current_time, current_timestamp, localtime, localtimestamp`)
+// withoutParentheses are the functions that are written without parentheses.
+var withoutParentheses = set(`current_date, current_time, current_timestamp, localtime, localtimestamp`)
 
 // builtinTypes are the types allowed for a column or a cast.
 var builtinTypes = map[Dialect]map[string]bool{

@@ -25,15 +25,15 @@ func (s *Schema) Check(d Dialect) error {
 	}
 	for _, n := range s.Namespaces {
 		c.name(Name{Name: n.Name})
-		c.once("schema", n.Name)
+		c.requireUnique("schema", n.Name)
 	}
 	for _, e := range s.Enums {
 		c.name(e.Name)
-		c.once("type", e.Schema+"\x00"+e.Name.Name)
+		c.requireUnique("type", e.Schema+"\x00"+e.Name.Name)
 		c.labels(e.Labels)
 	}
 	for _, x := range s.Domains {
-		c.once("type", x.Schema+"\x00"+x.Name.Name)
+		c.requireUnique("type", x.Schema+"\x00"+x.Name.Name)
 		c.domain(x)
 	}
 	for _, q := range s.Sequences {
@@ -48,7 +48,7 @@ func (s *Schema) Check(d Dialect) error {
 		}
 	}
 	c.omitted(s.Omitted)
-	for _, g := range s.Grants { // not loaded without another check
+	for _, g := range s.Grants { // a load checks the rest
 		if len(g.Kind) > 40 || len(g.Rights) > 40 || g.To != "" && !validName(g.To) {
 			c.fail("a grant is invalid")
 		}
@@ -83,7 +83,7 @@ func (c *checker) name(n Name) {
 // cut truncates a name from a file to 80 bytes.
 func cut(name string) string { return name[:min(len(name), 80)] }
 
-func (c *checker) once(kind, name string) {
+func (c *checker) requireUnique(kind, name string) {
 	if c.seen == nil {
 		c.seen = map[string]bool{}
 	}
@@ -119,7 +119,7 @@ func (c *checker) sequence(q Sequence) {
 		name.Schema = "" // a SQLite sequence has the name of its table
 	}
 	c.name(name)
-	c.once("table", q.Schema+"\x00"+q.Name.Name)
+	c.requireUnique("table", q.Schema+"\x00"+q.Name.Name)
 	if q.Type != "" && !builtinTypes[c.d][q.Type] {
 		c.fail("the sequence %q has an unknown type", cut(q.Name.Name))
 	}
@@ -129,7 +129,7 @@ func (c *checker) sequence(q Sequence) {
 		}
 	}
 	if q.Owner != nil && (!q.Owner.Table.valid() || !validName(q.Owner.Column)) {
-		c.fail("the sequence %q belongs to no column", cut(q.Name.Name))
+		c.fail("the sequence %q has an invalid owner", cut(q.Name.Name))
 	}
 }
 
@@ -150,7 +150,7 @@ func isInteger(s string) bool {
 
 func (c *checker) table(t *Table) {
 	c.name(t.Name)
-	c.once("table", t.Schema+"\x00"+t.Name.Name)
+	c.requireUnique("table", t.Schema+"\x00"+t.Name.Name)
 	if c.columns += len(t.Columns); c.columns > maxColumns || len(t.Columns) > maxPerTable {
 		c.fail("it has too many columns")
 	}
@@ -158,7 +158,7 @@ func (c *checker) table(t *Table) {
 	for i := range t.Columns {
 		col := &t.Columns[i]
 		if !validName(col.Name) || columns[col.Name] {
-			c.fail("%[2]q is not a valid column of the table %[1]q", cut(t.Name.Name), cut(col.Name))
+			c.fail("%q is not a valid column of the table %q", cut(col.Name), cut(t.Name.Name))
 		}
 		columns[col.Name] = true
 		c.column(t, col)
@@ -169,7 +169,7 @@ func (c *checker) table(t *Table) {
 		c.expr(t.Name.Name, &check.Expr, known)
 		c.optional(check.Name)
 	}
-	c.parts(t, known)
+	c.partitions(t, known)
 	for name, value := range t.Options {
 		if !validName(name) || len(value) > 1000 || !(Literal{Kind: "string", Value: value}).valid() {
 			c.fail("the table %q has an option that is not valid", cut(t.Name.Name))
@@ -182,8 +182,8 @@ func (c *checker) column(t *Table, col *Column) {
 	c.expr(t.Name.Name+"."+col.Name, col.Default, nil)
 	c.expr(t.Name.Name+"."+col.Name, col.OnUpdate, nil)
 	c.expr(t.Name.Name+"."+col.Name, col.Check, anyColumn)
-	if !optionalWord(col.Collation) || col.Charset != "" && !collationName.MatchString(col.Charset) {
-		c.fail("the column %q has no known collation", cut(col.Name))
+	if !validCollation(col.Collation) || col.Charset != "" && !collationName.MatchString(col.Charset) {
+		c.fail("the column %q has an invalid collation or character set", cut(col.Name))
 	}
 	if col.Identity != nil && col.Identity.Sequence != nil {
 		c.name(*col.Identity.Sequence)
@@ -219,8 +219,8 @@ func (c *checker) keys(t *Table, known func(string) bool) {
 // unknown columns itself.
 func anyColumn(string) bool { return true }
 
-// optionalWord reports whether a collation is absent or has the form of a built-in one.
-func optionalWord(n *Name) bool { return n == nil || collationName.MatchString(n.Name) }
+// validCollation reports whether a collation is absent or has the form of a built-in one.
+func validCollation(n *Name) bool { return n == nil || collationName.MatchString(n.Name) }
 
 func (c *checker) optional(name string) {
 	if name != "" {
@@ -239,8 +239,8 @@ func (c *checker) action(action string) {
 func (c *checker) keyColumns(t *Table, columns []KeyColumn, known func(string) bool) {
 	for _, k := range columns {
 		c.allKnown(t, []string{k.Name}, known)
-		if k.OpClass != "" && !collationName.MatchString(k.OpClass) || !optionalWord(k.Collation) {
-			c.fail("an index of the table %q has an unknown kind", cut(t.Name.Name))
+		if k.OpClass != "" && !collationName.MatchString(k.OpClass) || !validCollation(k.Collation) {
+			c.fail("a key or index of the table %q has an invalid operator class or collation", cut(t.Name.Name))
 		}
 	}
 }
@@ -253,8 +253,8 @@ func (c *checker) allKnown(t *Table, columns []string, known func(string) bool) 
 	}
 }
 
-// parts checks how a table is partitioned and which table it is a partition of.
-func (c *checker) parts(t *Table, known func(string) bool) {
+// partitions checks how a table is partitioned and which table it is a partition of.
+func (c *checker) partitions(t *Table, known func(string) bool) {
 	for _, parent := range t.Inherits {
 		c.name(parent)
 	}
@@ -292,14 +292,14 @@ func (c *checker) bound(t *Table, b Bound) {
 	}
 }
 
-func (c *checker) typ(of string, t Type) {
+func (c *checker) typ(label string, t Type) {
 	if t.check(c.d) != nil {
-		c.fail("%q has a type that is not allowed: %q", cut(of), cut(t.Name))
+		c.fail("%q has a type that is not allowed: %q", cut(label), cut(t.Name))
 	}
 }
 
 // expr checks an expression. If known is nil, the expression may not name a column.
-func (c *checker) expr(of string, e *Expr, known func(string) bool) {
+func (c *checker) expr(label string, e *Expr, known func(string) bool) {
 	if e == nil {
 		return
 	}
@@ -307,6 +307,6 @@ func (c *checker) expr(of string, e *Expr, known func(string) bool) {
 		known = func(string) bool { return false }
 	}
 	if e.check(c.d, known) != nil {
-		c.fail("%q has an expression that is not allowed", cut(of))
+		c.fail("%q has an expression that is not allowed", cut(label))
 	}
 }

@@ -74,10 +74,10 @@ func (e Expr) checkNode(d Dialect, known func(string) bool, depth int, nodes *in
 // forms counts how many of the fields that define the expression are set.
 func (e Expr) forms() int {
 	n := 0
-	for _, is := range []bool{
+	for _, set := range []bool{
 		e.Literal != nil, e.Column != "", e.Op != "", e.Call != "", e.Cast != nil, e.NextValue != nil,
 	} {
-		if is {
+		if set {
 			n++
 		}
 	}
@@ -117,7 +117,7 @@ func (e Expr) allowedCall(d Dialect) bool {
 	if e.Call == "extract" {
 		return d != SQLite && len(e.Args) == 2 && e.Args[0].isWord(extractField)
 	}
-	return calls[d][e.Call] && len(e.Args) <= 100 && (!bare[e.Call] || len(e.Args) <= 1)
+	return calls[d][e.Call] && len(e.Args) <= 100 && (!withoutParentheses[e.Call] || len(e.Args) <= 1)
 }
 
 // extractField matches the field names of EXTRACT.

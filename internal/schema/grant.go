@@ -10,7 +10,7 @@ type Grant struct {
 	Columns   []string `json:"columns,omitempty"`   // none: the whole object
 	To        string   `json:"to,omitempty"`        // "" means everybody
 	Rights    []string `json:"rights,omitempty"`    // none: everybody's usual rights are revoked
-	Pass      bool     `json:"pass,omitempty"`      // with the right to grant Rights to others
+	Pass      bool     `json:"pass,omitempty"`      // WITH GRANT OPTION: To may grant the rights to others
 }
 
 // GrantKinds returns the kinds of objects that grants are recorded for, as written in a GRANT

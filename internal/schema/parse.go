@@ -193,7 +193,7 @@ func (p *parser) call(name string) (Expr, error) {
 		args, err := p.list(")")
 		return Expr{Call: name, Args: args}, err
 	}
-	if bare[name] {
+	if withoutParentheses[name] {
 		return Expr{Call: name}, nil
 	}
 	return p.column(name)

@@ -94,7 +94,7 @@ func (e Expr) writeCall(b *strings.Builder, d Dialect) {
 		e.Args[1].write(b, d)
 		b.WriteByte(')')
 		return
-	case bare[e.Call] && len(e.Args) == 0:
+	case withoutParentheses[e.Call] && len(e.Args) == 0:
 		b.WriteString(strings.ToUpper(e.Call))
 		return
 	}

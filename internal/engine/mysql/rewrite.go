@@ -102,7 +102,8 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 }
 
 // sampleRows collects values from a statement's rows until each column has enough samples. It
-// passes every value that is not NULL to the function that o.Observe returns for the column, if any.
+// passes every value that is not NULL to the function that o.Observe returns for the column, if
+// any.
 func sampleRows(t *engine.Shape, columns []engine.Column, s statement, limit int, o engine.Options) error {
 	every, all := o.Observers("", t.Name, columns)
 	var fields [][]byte
