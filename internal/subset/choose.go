@@ -97,6 +97,8 @@ func (c *Choice) Match(table int, prefix, temp string) string {
 	return strings.Join(all, " AND ")
 }
 
+// prepare creates three temporary tables for the keys of a table's rows: "keep" for all kept rows,
+// "new" for those added in the previous round, and "next" for those of the current round.
 func (c *Choice) prepare(ctx context.Context) error {
 	for i, t := range c.g.Tables {
 		if c.Plan.Whole[i] {
@@ -211,7 +213,7 @@ func (c *Choice) analyze(ctx context.Context, kind string, table int) error {
 
 // addReferenced adds the rows that kept rows reference, until there are no new ones.
 func (c *Choice) addReferenced(ctx context.Context) error {
-	fresh := map[int]bool{}
+	gained := map[int]bool{}
 	for i := range c.g.Tables {
 		if c.Plan.Whole[i] {
 			continue
@@ -220,30 +222,30 @@ func (c *Choice) addReferenced(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fresh[i] = n > 0
+		gained[i] = n > 0
 	}
-	return c.addReferencedFrom(ctx, fresh)
+	return c.addReferencedFrom(ctx, gained)
 }
 
-// addReferencedFrom adds the rows that the new rows of the fresh tables reference, until there are
-// no new ones.
-func (c *Choice) addReferencedFrom(ctx context.Context, fresh map[int]bool) (err error) {
-	for len(fresh) > 0 && err == nil {
-		fresh, err = c.round(ctx, fresh)
+// addReferencedFrom adds the rows that new rows reference, until there are no new ones. gained are
+// the tables that have new rows.
+func (c *Choice) addReferencedFrom(ctx context.Context, gained map[int]bool) (err error) {
+	for len(gained) > 0 && err == nil {
+		gained, err = c.round(ctx, gained)
 	}
 	return err
 }
 
-// round adds the rows referenced by those of the previous round, and returns the tables that gained
-// rows.
-func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, error) {
+// round adds the rows that the new rows of the previous round reference. gained are the tables that
+// have such rows. round returns the tables that have new rows after this round.
+func (c *Choice) round(ctx context.Context, gained map[int]bool) (map[int]bool, error) {
 	for _, k := range c.g.Keys {
-		if !fresh[k.Child] {
+		if !gained[k.Child] {
 			continue
 		}
 		find := c.addParents
 		if k.Child == k.Parent {
-			find = c.ancestors
+			find = c.addAncestors
 		}
 		if err := find(ctx, k); err != nil {
 			return nil, err
@@ -272,9 +274,9 @@ func (c *Choice) addParents(ctx context.Context, k ForeignKey) error {
 		k.join("c.")))
 }
 
-// ancestors adds the rows of the same table that the new rows of a table reference, the rows that
-// those reference, and so on. With addParents, a deep tree would need one round per level.
-func (c *Choice) ancestors(ctx context.Context, k ForeignKey) error {
+// addAncestors adds the rows of the same table that the new rows of a table reference, the rows
+// that those reference, and so on. With addParents, a deep tree would need one round per level.
+func (c *Choice) addAncestors(ctx context.Context, k ForeignKey) error {
 	var names []string
 	for i := range c.g.Tables[k.Child].Key {
 		names = append(names, fmt.Sprintf("k%d", i+1))
@@ -305,16 +307,16 @@ func (c *Choice) execute(ctx context.Context, statement string) error {
 // addRound adds a table's rows of the current round to the kept rows, and returns the number of new
 // ones.
 func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
-	keep, fresh, next := c.temp("keep", table), c.temp("new", table), c.temp("next", table)
+	keep, newest, next := c.temp("keep", table), c.temp("new", table), c.temp("next", table)
 	var same []string
 	for i := range c.g.Tables[table].Key {
 		same = append(same, fmt.Sprintf("k.k%[1]d = n.k%[1]d", i+1))
 	}
-	if _, err := c.s.Exec(ctx, fmt.Sprintf(c.d.Empty, fresh)); err != nil {
+	if _, err := c.s.Exec(ctx, fmt.Sprintf(c.d.Empty, newest)); err != nil {
 		return 0, err
 	}
 	n, err := c.s.Exec(ctx,
-		fmt.Sprintf("INSERT INTO %s SELECT n.* FROM %s n WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)", fresh, next,
+		fmt.Sprintf("INSERT INTO %s SELECT n.* FROM %s n WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)", newest, next,
 			keep, strings.Join(same, " AND ")))
 	if err != nil {
 		return 0, err
@@ -322,22 +324,22 @@ func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
 	if _, err := c.s.Exec(ctx, fmt.Sprintf(c.d.Empty, next)); err != nil || n == 0 {
 		return n, err
 	}
-	_, err = c.s.Exec(ctx, "INSERT INTO "+keep+" SELECT * FROM "+fresh)
+	_, err = c.s.Exec(ctx, "INSERT INTO "+keep+" SELECT * FROM "+newest)
 	return n, err
 }
 
 // Rows returns the number of rows that a table keeps and the number that it has in the source.
-func (c *Choice) Rows(ctx context.Context, table int) (kept, of int64, err error) {
-	of, counted := c.counts[table]
+func (c *Choice) Rows(ctx context.Context, table int) (kept, total int64, err error) {
+	total, counted := c.counts[table]
 	if !counted {
-		if of, err = c.s.Count(ctx, "SELECT count(*) FROM "+c.g.Tables[table].From); err != nil {
+		if total, err = c.s.Count(ctx, "SELECT count(*) FROM "+c.g.Tables[table].From); err != nil {
 			return 0, 0, err
 		}
-		c.counts[table] = of
+		c.counts[table] = total
 	}
 	if c.Plan.Whole[table] {
-		return of, of, nil
+		return total, total, nil
 	}
 	kept, err = c.s.Count(ctx, "SELECT count(*) FROM "+c.Kept(table))
-	return kept, of, err
+	return kept, total, err
 }

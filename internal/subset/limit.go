@@ -68,17 +68,17 @@ type weights struct {
 func (w *weights) measure(ctx context.Context) error {
 	w.row = make([]float64, len(w.g.Tables))
 	for i, t := range w.g.Tables {
-		of, err := w.s.Count(ctx, "SELECT count(*) FROM "+t.From)
+		rows, err := w.s.Count(ctx, "SELECT count(*) FROM "+t.From)
 		if err != nil {
 			return err
 		}
-		weight := of
-		if w.bytes && of > 0 {
+		weight := rows
+		if w.bytes && rows > 0 {
 			if weight, err = w.s.Count(ctx, w.d.Bytes(t)); err != nil {
 				return err
 			}
 		}
-		w.row[i] = float64(weight) / float64(max(of, 1))
+		w.row[i] = float64(weight) / float64(max(rows, 1))
 		w.total += float64(weight)
 	}
 	return nil

@@ -59,8 +59,8 @@ const (
 // target returns the number of rows that a table's share amounts to, and the number of rows that
 // the table keeps. The target is at least 1 unless the table is empty.
 func (c *Choice) target(ctx context.Context, table int) (target, kept int64, err error) {
-	kept, of, err := c.Rows(ctx, table)
-	return int64(math.Ceil(c.Percent / 100 * float64(of))), kept, err
+	kept, total, err := c.Rows(ctx, table)
+	return int64(math.Ceil(c.Percent / 100 * float64(total))), kept, err
 }
 
 // removeSurplus removes rows from a table that has too many, because the selection reached it from
@@ -97,9 +97,9 @@ func (c *Choice) order(table int) string {
 // fill adds rows to the tables that have fewer than their share. It begins with the tables that
 // reference others, because their rows also add the referenced rows.
 func (c *Choice) fill(ctx context.Context) error {
-	for _, ring := range c.Plan.Fill {
-		missing := make([]int64, len(ring))
-		for n, i := range ring {
+	for _, cycle := range c.Plan.Fill {
+		missing := make([]int64, len(cycle))
+		for n, i := range cycle {
 			target, kept, err := c.target(ctx, i)
 			if err != nil {
 				return err
@@ -108,8 +108,8 @@ func (c *Choice) fill(ctx context.Context) error {
 				missing[n] = target - kept
 			}
 		}
-		fresh := map[int]bool{}
-		for n, i := range ring {
+		gained := map[int]bool{}
+		for n, i := range cycle {
 			if missing[n] <= 0 {
 				continue
 			}
@@ -117,9 +117,9 @@ func (c *Choice) fill(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			fresh[i] = added > 0
+			gained[i] = added > 0
 		}
-		if err := c.addReferencedFrom(ctx, fresh); err != nil {
+		if err := c.addReferencedFrom(ctx, gained); err != nil {
 			return err
 		}
 	}

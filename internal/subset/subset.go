@@ -98,15 +98,15 @@ func NewPlan(g Graph, want engine.Subset) (Plan, error) {
 		}
 		p.Where[i] = condition
 	}
-	w := newWeb(g)
+	w := newNetwork(g)
 	var shared []int // the tables that are subject to the percentage
-	for part := range w.parts() {
+	for part := range w.components() {
 		named := slices.ContainsFunc(part, func(i int) bool { return p.Where[i] != "" })
 		switch {
 		case named:
 		case want.Percent > 0:
 			shared = append(shared, part...)
-			for _, i := range w.tops(part, g) {
+			for _, i := range w.startTables(part, g) {
 				p.Percent[i] = true
 			}
 		default:
@@ -127,18 +127,18 @@ func NewPlan(g Graph, want engine.Subset) (Plan, error) {
 }
 
 // fill decides how the tables that are subject to the percentage get their share.
-func (p *Plan) fill(g Graph, w *web, shared []int) {
-	byRing := map[int][]int{}
+func (p *Plan) fill(g Graph, w *network, shared []int) {
+	byCycle := map[int][]int{}
 	for _, i := range shared {
 		p.Shared[i] = true
-		byRing[w.ring[i]] = append(byRing[w.ring[i]], i)
+		byCycle[w.cycle[i]] = append(byCycle[w.cycle[i]], i)
 	}
 	for _, i := range p.Down {
 		child := g.Keys[i].Child
 		p.Below[child] = p.Shared[child] && !p.Percent[child]
 	}
-	for _, ring := range slices.Backward(slices.Sorted(maps.Keys(byRing))) {
-		p.Fill = append(p.Fill, byRing[ring])
+	for _, cycle := range slices.Backward(slices.Sorted(maps.Keys(byCycle))) {
+		p.Fill = append(p.Fill, byCycle[cycle])
 	}
 }
 
@@ -174,15 +174,15 @@ func (g Graph) find(name string) (int, error) {
 		"include the schema, such as "+g.label(same[0]))
 }
 
-// web holds the tables and their connections.
-type web struct {
+// network holds the tables and their connections.
+type network struct {
 	n                 int
 	children, parents [][]int // by table: its child or parent tables, each once, sorted
-	ring              []int   // by table: the number of its cycle; lower for parents
+	cycle             []int   // by table: the number of its cycle; lower for parents
 }
 
-func newWeb(g Graph) *web {
-	w := &web{n: len(g.Tables), children: make([][]int, len(g.Tables)), parents: make([][]int, len(g.Tables))}
+func newNetwork(g Graph) *network {
+	w := &network{n: len(g.Tables), children: make([][]int, len(g.Tables)), parents: make([][]int, len(g.Tables))}
 	for _, k := range g.Keys {
 		w.children[k.Parent] = append(w.children[k.Parent], k.Child)
 		w.parents[k.Child] = append(w.parents[k.Child], k.Parent)
@@ -192,27 +192,27 @@ func newWeb(g Graph) *web {
 		slices.Sort(w.parents[i])
 		w.children[i], w.parents[i] = slices.Compact(w.children[i]), slices.Compact(w.parents[i])
 	}
-	w.rings()
+	w.findCycles()
 	return w
 }
 
-// rings numbers the cycles (Tarjan's strongly connected components) so that referenced ones come
-// first. A table outside any cycle forms a group by itself.
-func (w *web) rings() {
-	w.ring = make([]int, w.n)
-	index, low, on := make([]int, w.n), make([]int, w.n), make([]bool, w.n)
+// findCycles numbers the cycles (Tarjan's strongly connected components) so that referenced ones
+// come first. A table outside any cycle forms a group by itself.
+func (w *network) findCycles() {
+	w.cycle = make([]int, w.n)
+	index, low, onStack := make([]int, w.n), make([]int, w.n), make([]bool, w.n)
 	var stack []int
-	next, rings := 1, 0
+	next, cycles := 1, 0
 	var visit func(int)
 	visit = func(v int) {
 		index[v], low[v] = next, next
 		next++
-		stack, on[v] = append(stack, v), true
+		stack, onStack[v] = append(stack, v), true
 		for _, u := range w.parents[v] {
 			if index[u] == 0 {
 				visit(u)
 				low[v] = min(low[v], low[u])
-			} else if on[u] {
+			} else if onStack[u] {
 				low[v] = min(low[v], index[u])
 			}
 		}
@@ -221,9 +221,9 @@ func (w *web) rings() {
 		}
 		for {
 			u := stack[len(stack)-1]
-			stack, on[u], w.ring[u] = stack[:len(stack)-1], false, rings
+			stack, onStack[u], w.cycle[u] = stack[:len(stack)-1], false, cycles
 			if u == v {
-				rings++
+				cycles++
 				return
 			}
 		}
@@ -235,8 +235,8 @@ func (w *web) rings() {
 	}
 }
 
-// spread returns the given tables and all tables that are reachable from them.
-func (w *web) spread(from []int, next ...[][]int) map[int]bool {
+// reachable returns the given tables and all tables that are reachable from them.
+func (w *network) reachable(from []int, next ...[][]int) map[int]bool {
 	seen := map[int]bool{}
 	todo := slices.Clone(from)
 	for len(todo) > 0 {
@@ -253,8 +253,8 @@ func (w *web) spread(from []int, next ...[][]int) map[int]bool {
 	return seen
 }
 
-// parts yields the connected components of the graph.
-func (w *web) parts() func(yield func([]int) bool) {
+// components yields the connected components of the graph.
+func (w *network) components() func(yield func([]int) bool) {
 	return func(yield func([]int) bool) {
 		done := map[int]bool{}
 		for v := range w.n {
@@ -262,7 +262,7 @@ func (w *web) parts() func(yield func([]int) bool) {
 				continue
 			}
 			var part []int
-			for u := range w.spread([]int{v}, w.children, w.parents) {
+			for u := range w.reachable([]int{v}, w.children, w.parents) {
 				part, done[u] = append(part, u), true
 			}
 			slices.Sort(part)
@@ -273,29 +273,29 @@ func (w *web) parts() func(yield func([]int) bool) {
 	}
 }
 
-// tops returns the starting tables of a connected part for a percentage. Of the tables that
+// startTables returns the starting tables of a connected part for a percentage. Of the tables that
 // reference no other, it picks the one that most tables depend on. It then picks more until every
 // table depends on a starting table or is referenced by a table that does. A table in a cycle
 // represents the whole cycle.
-func (w *web) tops(part []int, g Graph) []int {
-	byRing := map[int][]int{}
+func (w *network) startTables(part []int, g Graph) []int {
+	byCycle := map[int][]int{}
 	for _, v := range part {
-		byRing[w.ring[v]] = append(byRing[w.ring[v]], v)
+		byCycle[w.cycle[v]] = append(byCycle[w.cycle[v]], v)
 	}
-	type top struct {
+	type candidate struct {
 		tables []int
 		below  map[int]bool
 	}
-	var all []top
-	for _, ring := range byRing {
+	var all []candidate
+	for _, cycle := range byCycle {
 		outside := func(v int) bool {
-			return slices.ContainsFunc(w.parents[v], func(u int) bool { return w.ring[u] != w.ring[v] })
+			return slices.ContainsFunc(w.parents[v], func(u int) bool { return w.cycle[u] != w.cycle[v] })
 		}
-		if !slices.ContainsFunc(ring, outside) {
-			all = append(all, top{ring, w.spread(ring, w.children)})
+		if !slices.ContainsFunc(cycle, outside) {
+			all = append(all, candidate{cycle, w.reachable(cycle, w.children)})
 		}
 	}
-	slices.SortFunc(all, func(a, b top) int {
+	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(len(b.below), len(a.below)), cmp.Compare(g.label(a.tables[0]), g.label(b.tables[0])))
 	})
 	covered, chosen := map[int]bool{}, []int{}
@@ -308,7 +308,7 @@ func (w *web) tops(part []int, g Graph) []int {
 		for v := range t.below {
 			below = append(below, v)
 		}
-		for v := range w.spread(below, w.parents) {
+		for v := range w.reachable(below, w.parents) {
 			covered[v] = true
 		}
 	}
@@ -317,24 +317,24 @@ func (w *web) tops(part []int, g Graph) []int {
 
 // down returns the foreign keys to follow down from the starting tables. They are ordered so that
 // all rows of a table are chosen before a key that leads away from it is followed.
-func (w *web) down(g Graph, start func(int) bool) []int {
+func (w *network) down(g Graph, start func(int) bool) []int {
 	depth := make([]int, w.n) // distance within the cycle from where it was entered; -1 is unreached
-	rings := make([][]int, w.n)
+	cycles := make([][]int, w.n)
 	for v := range w.n {
 		depth[v] = -1
 		if start(v) {
 			depth[v] = 0
 		}
-		rings[w.ring[v]] = append(rings[w.ring[v]], v)
+		cycles[w.cycle[v]] = append(cycles[w.cycle[v]], v)
 	}
 	var order []int
-	for _, members := range rings { // tables outside the cycle that they reference come first
-		for _, v := range w.inside(members, depth) {
+	for _, members := range cycles { // tables outside the cycle that they reference come first
+		for _, v := range w.reachInCycle(members, depth) {
 			for i, k := range g.Keys {
 				if k.Parent != v {
 					continue
 				}
-				if w.ring[k.Child] != w.ring[v] {
+				if w.cycle[k.Child] != w.cycle[v] {
 					depth[k.Child] = max(depth[k.Child], 0)
 					order = append(order, i)
 				} else if depth[k.Child] == depth[v]+1 {
@@ -346,8 +346,8 @@ func (w *web) down(g Graph, start func(int) bool) []int {
 	return order
 }
 
-// inside sets the depth of a cycle's tables and returns the tables reached, nearest first.
-func (w *web) inside(members, depth []int) []int {
+// reachInCycle sets the depth of a cycle's tables and returns the tables reached, nearest first.
+func (w *network) reachInCycle(members, depth []int) []int {
 	var reached []int
 	for _, v := range members {
 		if depth[v] == 0 {
@@ -357,7 +357,7 @@ func (w *web) inside(members, depth []int) []int {
 	for i := 0; i < len(reached); i++ {
 		v := reached[i]
 		for _, u := range w.children[v] {
-			if w.ring[u] == w.ring[v] && depth[u] < 0 {
+			if w.cycle[u] == w.cycle[v] && depth[u] < 0 {
 				depth[u] = depth[v] + 1
 				reached = append(reached, u)
 			}
