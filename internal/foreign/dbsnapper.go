@@ -26,10 +26,10 @@ func DBSnapper(file string, text []byte, home string) (Found, error) {
 		return Found{}, snap.Usage(file+" is not a dbsnapper.yml: it has neither targets nor storage_profiles",
 			"give the path of the other tool's configuration")
 	}
-	for _, p := range root.get("storage_profiles").each() {
+	for _, p := range root.get("storage_profiles").allFields() {
 		r.profile(p)
 	}
-	for _, t := range targets.each() {
+	for _, t := range targets.allFields() {
 		r.target(t)
 	}
 	for name, why := range map[string]string{
@@ -47,7 +47,7 @@ func DBSnapper(file string, text []byte, home string) (Found, error) {
 			r.left(t, "%s", why)
 		}
 	}
-	r.rest(root)
+	r.leftUnread(root)
 	return r.Found, nil
 }
 
@@ -216,10 +216,10 @@ func (r *dbsnapper) sanitize(out *Target, s, target *tree) {
 
 // subset reports the snapcli commands that choose the same rows.
 func (r *dbsnapper) subset(t Target, s *tree) {
-	target, named := snap.ShellWord(t.Name), func(table string) string { return table }
-	// in MySQL and MariaDB, the schema is the database
+	target, tableName := snap.ShellWord(t.Name), func(table string) string { return table }
+	// In MySQL and MariaDB, the schema is the database.
 	if strings.HasPrefix(t.Source, "mysql") || strings.HasPrefix(t.Source, "mariadb") {
-		named = func(table string) string { return table[strings.LastIndex(table, ".")+1:] }
+		tableName = func(table string) string { return table[strings.LastIndex(table, ".")+1:] }
 	}
 	for _, key := range []string{"src_url", "dst_url"} {
 		if u := s.get(key); u != nil {
@@ -227,7 +227,7 @@ func (r *dbsnapper) subset(t Target, s *tree) {
 		}
 	}
 	for _, t := range s.get("subset_tables").list() {
-		table := named(t.value("table"))
+		table := tableName(t.value("table"))
 		if where := t.value("where"); where != "" {
 			r.left(t, "is a flag in snapcli: snapcli build %s --where %s", target, snap.ShellWord(table+"="+where))
 		} else {
@@ -237,11 +237,11 @@ func (r *dbsnapper) subset(t Target, s *tree) {
 	}
 	for _, t := range s.get("excluded_tables").list() {
 		r.left(t, "is a flag in snapcli: snapcli build %s --where %s", target,
-			snap.ShellWord(named(t.text)+"=false"))
+			snap.ShellWord(tableName(t.text)+"=false"))
 	}
 	for _, t := range s.get("copy_tables").list() {
 		r.left(t, "is a flag in snapcli: snapcli build %s --where %s", target,
-			snap.ShellWord(named(t.text)+"=true"))
+			snap.ShellWord(tableName(t.text)+"=true"))
 	}
 	for _, key := range []string{"added_relationships", "excluded_relationships"} {
 		if t := s.get(key); t != nil {
@@ -250,5 +250,5 @@ func (r *dbsnapper) subset(t Target, s *tree) {
 	}
 }
 
-// String formats the setting for people.
+// String formats the setting for display.
 func (l Left) String() string { return fmt.Sprintf("line %d: %s: %s", l.Line, l.What, l.Why) }

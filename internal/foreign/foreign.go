@@ -39,12 +39,12 @@ type Left struct {
 
 // left records a setting with the reason.
 func (f *Found) left(t *tree, why string, args ...any) {
-	t.use()
+	t.markRead()
 	f.Left = append(f.Left, Left{t.line, t.path, fmt.Sprintf(why, args...)})
 }
 
-// rest records all unread settings, and sorts the records.
-func (f *Found) rest(root *tree) {
-	root.unused(func(t *tree) { f.left(t, "is unknown") })
+// leftUnread records all unread settings, and sorts the records.
+func (f *Found) leftUnread(root *tree) {
+	root.unread(func(t *tree) { f.left(t, "is unknown") })
 	slices.SortStableFunc(f.Left, func(a, b Left) int { return a.Line - b.Line })
 }

@@ -42,7 +42,7 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 	g.Targets = []Target{out}
 	g.storage(root.get("storage"))
 	for _, o := range []*tree{options, root.get("restore").get("pg_restore_options")} {
-		o.unusedHere(func(t *tree) {
+		o.unread(func(t *tree) {
 			g.left(t, "has no equivalent: a snapshot contains the whole database and is loaded as a whole")
 		})
 	}
@@ -56,7 +56,7 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 			g.left(t, "is not needed, or has no equivalent")
 		}
 	}
-	g.rest(root)
+	g.leftUnread(root)
 	return g.Found, nil
 }
 
@@ -200,13 +200,13 @@ func (g *greenmask) storage(s *tree) {
 			}
 		}
 		if bucket := c.get("bucket"); bucket != nil && !strings.Contains(bucket.text, "$") {
-			c.get("force_path_style") // not reported as unused: path style is the default of an endpoint
+			c.get("force_path_style") // not reported as unread: path style is the default of an endpoint
 			g.Profiles = append(g.Profiles,
 				Profile{g.target, s3URL(bucket.text, c.value("prefix"), c.value("endpoint"), c.value("region"))})
 		} else if bucket != nil {
 			g.left(bucket, "add the storage profile by hand: its bucket is set only in the environment")
 		}
-		c.unusedHere(func(t *tree) { g.left(t, "has no equivalent") })
+		c.unread(func(t *tree) { g.left(t, "has no equivalent") })
 	case "directory":
 		if path := s.get("directory").value("path"); path != "" {
 			g.Profiles = append(g.Profiles, Profile{g.target, (&url.URL{Scheme: "file", Path: path}).String()})
@@ -215,13 +215,6 @@ func (g *greenmask) storage(s *tree) {
 		if s != nil {
 			g.left(s, "is an unknown kind of storage")
 		}
-	}
-}
-
-// unusedHere is like unused, and does nothing if the tree is nil.
-func (t *tree) unusedHere(do func(*tree)) {
-	if t != nil {
-		t.unused(do)
 	}
 }
 
@@ -296,7 +289,7 @@ func (g *greenmask) transformer(table string, t *tree) {
 	if keep := params.get("keep_null"); keep != nil && keep.text == "false" {
 		g.left(keep, "has no equivalent: NULL stays NULL")
 	}
-	t.use() // the remaining parameters only describe details of Greenmask's values
+	t.markRead() // the remaining parameters only describe details of Greenmask's values
 }
 
 // toReferences adds apply_to_references to a rule.
@@ -318,7 +311,7 @@ func maskOfMasking(name string) (mask string, ok bool) {
 }
 
 // maskOf returns, as YAML, the rule that corresponds to a transformer, or "" if there is none.
-// exact means that the values are of the same kind.
+// exact means that the mask produces values of the same kind as the transformer.
 func maskOf(name string, params, column *tree) (mask string, exact bool) {
 	if m, ok := sameMask(name); ok {
 		return m, true
@@ -413,8 +406,8 @@ func addressMask(template string) (string, bool) {
 
 var span = regexp.MustCompile(`(\d+)\s*(year|mon|week|day)`)
 
-// daysOf returns the days of a PostgreSQL interval, at least one if it has any length, or 0 if it
-// is extremely long.
+// daysOf returns the number of days in a PostgreSQL interval. It returns 1 for an interval shorter
+// than a day, and 0 for an empty or extremely long one.
 func daysOf(interval string) int {
 	days := 0
 	for _, m := range span.FindAllStringSubmatch(interval, -1) {

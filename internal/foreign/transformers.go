@@ -132,7 +132,7 @@ func listedMask(name string, params *tree) (mask string, exact, ok bool) {
 		return choiceOf(values...), true, len(values) > 0
 	case "Dict":
 		pairs := map[string]string{}
-		for _, v := range params.get("values").each() {
+		for _, v := range params.get("values").allFields() {
 			if v.scalar {
 				pairs[v.name] = v.text
 			}

@@ -153,8 +153,8 @@ func (t *tree) number(name string) float64 {
 	return n
 }
 
-// each returns the fields and marks them as read.
-func (t *tree) each() []*tree {
+// allFields returns the fields and marks them as read.
+func (t *tree) allFields() []*tree {
 	if t == nil {
 		return nil
 	}
@@ -180,21 +180,24 @@ func (t *tree) list() []*tree {
 	return t.items
 }
 
-// use marks the whole tree as read.
-func (t *tree) use() {
+// markRead marks the whole tree as read.
+func (t *tree) markRead() {
 	t.seen = true
 	for _, child := range append(t.fields, t.items...) {
-		child.use()
+		child.markRead()
 	}
 }
 
-// unused calls do for each outermost part that has not been read.
-func (t *tree) unused(do func(*tree)) {
+// unread calls do for each outermost part that has not been read. It does nothing if t is nil.
+func (t *tree) unread(do func(*tree)) {
+	if t == nil {
+		return
+	}
 	for _, child := range append(append([]*tree{}, t.fields...), t.items...) {
 		if !child.seen {
 			do(child)
 			continue
 		}
-		child.unused(do)
+		child.unread(do)
 	}
 }
