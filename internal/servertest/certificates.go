@@ -21,15 +21,16 @@ import (
 // everybody.
 func Certificates(t testing.TB, dir string) {
 	t.Helper()
-	ca, key := signed(t, dir, "ca", nil, nil, x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign})
-	signed(t, dir, "server", ca, key, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-	signed(t, dir, "other", ca, key, x509.Certificate{DNSNames: []string{"elsewhere.example"}})
-	signed(t, dir, "client", ca, key, x509.Certificate{})
+	ca, key := writeCertificate(t, dir, "ca", nil, nil, x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign})
+	writeCertificate(t, dir, "server", ca, key, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	writeCertificate(t, dir, "other", ca, key, x509.Certificate{DNSNames: []string{"elsewhere.example"}})
+	writeCertificate(t, dir, "client", ca, key, x509.Certificate{})
 }
 
-// signed writes a certificate and its key. Without an authority, the certificate is self-signed.
-func signed(t testing.TB, dir, name string, ca *x509.Certificate, by *ecdsa.PrivateKey, c x509.Certificate) (
-	*x509.Certificate, *ecdsa.PrivateKey) {
+// writeCertificate signs a certificate, and writes it and its key. Without an authority, the
+// certificate is self-signed.
+func writeCertificate(t testing.TB, dir, name string, ca *x509.Certificate, caKey *ecdsa.PrivateKey,
+	c x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -38,9 +39,9 @@ func signed(t testing.TB, dir, name string, ca *x509.Certificate, by *ecdsa.Priv
 	c.SerialNumber, c.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: name}
 	c.NotBefore, c.NotAfter, c.BasicConstraintsValid = time.Now().AddDate(0, 0, -1), time.Now().AddDate(1, 0, 0), true
 	if ca == nil {
-		ca, by = &c, key
+		ca, caKey = &c, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, &c, ca, &key.PublicKey, by)
+	der, err := x509.CreateCertificate(rand.Reader, &c, ca, &key.PublicKey, caKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// SmallDisk returns a folder on a disk of its own with room for this many bytes. It needs the right
-// to mount a disk; without it the test is skipped.
+// SmallDisk returns a folder on a disk of its own with room for this many bytes. It skips the test
+// if the user has no right to mount a disk.
 func SmallDisk(t testing.TB, size int64) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,8 +24,8 @@ func SmallDisk(t testing.TB, size int64) string {
 	return dir
 }
 
-// FillDisk fills a disk, except for left bytes, with a file whose path it returns.
-func FillDisk(t testing.TB, disk string, left uint64) (ballast string) {
+// FillDisk fills a disk, except for free bytes, with a file whose path it returns.
+func FillDisk(t testing.TB, disk string, free uint64) (ballast string) {
 	t.Helper()
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(disk, &s); err != nil {
@@ -36,7 +36,7 @@ func FillDisk(t testing.TB, disk string, left uint64) (ballast string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := syscall.Fallocate(int(f.Fd()), 0, 0, int64(s.Bavail*uint64(s.Bsize)-left)); err != nil {
+	if err := syscall.Fallocate(int(f.Fd()), 0, 0, int64(s.Bavail*uint64(s.Bsize)-free)); err != nil {
 		t.Fatal(err)
 	}
 	return f.Name()

@@ -4,17 +4,16 @@ package servertest
 
 import "testing"
 
-// SmallDisk skips the test: small disks are made on Linux only.
+// SmallDisk skips the test, because small disks are mounted only on Linux.
 func SmallDisk(t testing.TB, _ int64) string {
 	t.Helper()
 	t.Skip("needs the right to mount a small disk: only on Linux")
 	return ""
 }
 
-// FillDisk would fill a disk except for left bytes. It is never called, because [SmallDisk] skips
-// the test.
+// FillDisk skips the test, because disks are filled only on Linux.
 func FillDisk(t testing.TB, _ string, _ uint64) string {
 	t.Helper()
-	t.Skip("only Linux can fill a disk made for a test")
+	t.Skip("needs a small disk: only on Linux")
 	return ""
 }

@@ -9,21 +9,22 @@ import (
 	"sync"
 )
 
-// initial is the data folder of a server that was never started.
-type initial struct {
+// initialData is the data folder of a server that was never started.
+type initialData struct {
 	data  string
 	alive io.Closer // the folder is removed when this is closed, at the latest when the process ends
 }
 
-// initials holds the initial folders of this process, by name.
-var initials sync.Map // string to func() (initial, error)
+// initialFolders holds the initial data folders of this process, by name.
+var initialFolders sync.Map // string to func() (initialData, error)
 
 // copyInitial copies an initial data folder to data and makes the account the owner of the copy.
-// The first call with a name calls fill, which makes the initial folder as dir/data. Later calls in
-// this process only copy that folder, which takes a tenth of the processor time.
+// The first call with a name calls fill, which creates the initial folder as dir/data. Later calls
+// in this process only copy that folder, which takes much less processor time.
 func copyInitial(name, data string, as *account, fill func(dir string) error) error {
-	once, _ := initials.LoadOrStore(name, sync.OnceValues(func() (initial, error) { return newInitial(fill) }))
-	from, err := once.(func() (initial, error))()
+	once, _ := initialFolders.LoadOrStore(name,
+		sync.OnceValues(func() (initialData, error) { return newInitial(fill) }))
+	from, err := once.(func() (initialData, error))()
 	if err != nil {
 		return err
 	}
@@ -37,21 +38,21 @@ func copyInitial(name, data string, as *account, fill func(dir string) error) er
 	return changeOwner(as, data)
 }
 
-func newInitial(fill func(dir string) error) (initial, error) {
+func newInitial(fill func(dir string) error) (initialData, error) {
 	dir, err := serverDir("initial")
 	if err != nil {
-		return initial{}, err
+		return initialData{}, err
 	}
 	remove := exec.Command("/bin/sh", "-c", `cat >/dev/null; rm -rf "$1"`, "sh", dir)
 	runApart(remove)
 	alive, err := remove.StdinPipe()
 	if err != nil {
-		return initial{}, err
+		return initialData{}, err
 	}
 	if err := remove.Start(); err != nil {
-		return initial{}, err
+		return initialData{}, err
 	}
-	return initial{data: filepath.Join(dir, "data"), alive: alive}, fill(dir)
+	return initialData{data: filepath.Join(dir, "data"), alive: alive}, fill(dir)
 }
 
 // changeOwner makes the account the owner of a folder and everything in it. Without an account, it
@@ -73,9 +74,8 @@ func changeOwner(as *account, folder string) error {
 	})
 }
 
-// serverDir makes a temporary folder for the data of a server, in memory if possible: a server
-// creates and removes hundreds of files for a database, which takes more time on a disk than the
-// work of most tests.
+// serverDir creates a temporary folder for the data of a server, in memory if possible. A server
+// creates and removes hundreds of files for each database, which takes long on a disk.
 func serverDir(name string) (string, error) {
 	CollectLess()
 	return os.MkdirTemp(inMemory(), "servertest-"+name+"-")

@@ -54,7 +54,7 @@ func MySQL(t testing.TB, server string) string {
 
 // mysqlServer returns this process's server with a name. The first call starts it.
 func mysqlServer(name, folder string) *mariadb {
-	once, _ := mysqlServersOf.LoadOrStore(name, sync.OnceValue(func() *mariadb {
+	once, _ := mysqlServers.LoadOrStore(name, sync.OnceValue(func() *mariadb {
 		var s *mariadb
 		for range 3 { // another program may take the free port first
 			s = &mariadb{}
@@ -72,7 +72,7 @@ func mysqlServer(name, folder string) *mariadb {
 // [MySQLServers] with these options. Its data is below dir, or in a temporary folder if dir is "".
 func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 	t.Helper()
-	return ownMySQL(t, server, dir, append(volatileOptions(server), options...)...).own()
+	return ownMySQL(t, server, dir, append(volatileOptions(server), options...)...).ownURL()
 }
 
 // CrashingMySQL is like [OwnMySQL], with a server that keeps committed data after a crash. The
@@ -81,7 +81,7 @@ func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
 	t.Helper()
 	s := ownMySQL(t, server, "")
-	return s.own(), func() {
+	return s.ownURL(), func() {
 		if err := restart(s.alive, s.admin, s.ready); err != nil {
 			t.Fatal(err)
 		}
@@ -123,10 +123,10 @@ func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 	return s
 }
 
-// own returns the URL of the database on a server of a test's own.
-func (s *mariadb) own() string { return fmt.Sprintf("mysql://root@127.0.0.1:%d/own", s.port) }
+// ownURL returns the URL of the database on a server of a test's own.
+func (s *mariadb) ownURL() string { return fmt.Sprintf("mysql://root@127.0.0.1:%d/own", s.port) }
 
-var mysqlServersOf sync.Map // name to func() *mariadb
+var mysqlServers sync.Map // name to func() *mariadb
 
 type mariadb struct {
 	port      int
@@ -153,9 +153,9 @@ run "$@"
 while read -r _; do kill -KILL $pid; wait $pid; run "$@"; done
 kill -KILL $pid; wait $pid; rm -rf "$dir"`
 
-// programs returns the command that sets up a data folder and the command that serves it, without
-// the options that both have in common.
-func programs(name, folder string) (setup, serve []string, err error) {
+// commands returns the command that sets up a data folder and the command that serves it, without
+// the options that the two have in common.
+func commands(name, folder string) (setup, serve []string, err error) {
 	root := filepath.Join(folder, "root", "usr")
 	switch {
 	case name == "mariadb":
@@ -171,7 +171,7 @@ func programs(name, folder string) (setup, serve []string, err error) {
 		program := filepath.Join(folder, "bin", "mysqld")
 		setup = []string{program, "--no-defaults", "--initialize-insecure", "--basedir=" + root}
 		return setup, []string{program, "--no-defaults", "--basedir=" + root, "--mysqlx=OFF", "--secure-file-priv="},
-			found(program)
+			requirePrograms(program)
 	}
 	setup = append(setup, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db")
 	serve = append(serve, "--no-defaults")
@@ -180,10 +180,10 @@ func programs(name, folder string) (setup, serve []string, err error) {
 		serve = append(serve, "--basedir="+root, "--lc-messages-dir="+filepath.Join(root, "share", "mysql"),
 			"--plugin-dir="+filepath.Join(root, "lib", "mysql", "plugin"))
 	}
-	return setup, serve, found(setup[0], serve[0])
+	return setup, serve, requirePrograms(setup[0], serve[0])
 }
 
-func found(programs ...string) error {
+func requirePrograms(programs ...string) error {
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
 			return errNotInstalled
@@ -195,7 +195,7 @@ func found(programs ...string) error {
 // start runs a server of the programs in folder, with its data in the folder data, or in a new
 // folder if data is "".
 func (s *mariadb) start(name, folder, data string, options ...string) error {
-	setup, serve, err := programs(name, folder)
+	setup, serve, err := commands(name, folder)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 		return err
 	}
 	data = cmp.Or(data, filepath.Join(dir, "data"))
-	tmp := filepath.Join(dir, "tmp") // of this server alone, because a server removes all files in it when it starts
+	tmp := filepath.Join(dir, "tmp") // not shared, because a server removes all files in it when it starts
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 	return s.ready()
 }
 
-// install makes the data folder dir/data of a server that never ran.
+// install creates the data folder dir/data of a server that never ran.
 func install(setup []string, dir string, as *account) error {
 	if err := giveTo(as, dir); err != nil {
 		return err

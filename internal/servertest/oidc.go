@@ -16,7 +16,7 @@ type OIDC struct {
 	Redirect  string                    // redirect URI of the client snapcloud
 	Audience  string                    // of the access tokens of the public client snapcli
 	Claims    map[string]map[string]any // by account; any name signs in, with any password
-	InIDToken bool                      // the claims are in the ID token, not only at userinfo
+	InIDToken bool                      // the claims are in the ID token too, not only at userinfo
 }
 
 // OIDCProvider runs oidc-provider, an independent and certified OpenID Connect provider, until the

@@ -90,8 +90,8 @@ func (s *server) copy(t testing.TB, name, template string) {
 		if err == nil {
 			return
 		}
-		var in *pgconn.PgError
-		if !errors.As(err, &in) || in.Code != "55006" || time.Since(began) > Patience { // object_in_use
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "55006" || time.Since(began) > Patience { // object_in_use
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func (s *server) copy(t testing.TB, name, template string) {
 func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
-	return crashing(t, start())
+	return ownServer(t, start())
 }
 
 // PostgresIn is [Postgres] with a server of the test's own, whose data is in dir.
@@ -113,7 +113,7 @@ func PostgresIn(t testing.TB, dir string) string {
 		t.Fatal(err)
 	}
 	bin := PostgresBin()
-	url, _ := crashing(t, startWith(bin, func(place string, as *account) (string, error) {
+	url, _ := ownServer(t, startWith(bin, func(place string, as *account) (string, error) {
 		if as != nil {
 			if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
 				return "", err
@@ -130,24 +130,24 @@ func PostgresIn(t testing.TB, dir string) string {
 // StoppingPostgres is like [Postgres], with a server of the test's own, and functions that stop the
 // server, as a crash does, and start it again. Each function returns once the server has stopped or
 // answers again.
-func StoppingPostgres(t testing.TB) (url string, stop, begin func()) {
+func StoppingPostgres(t testing.TB) (url string, stop, restart func()) {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
 	s := start()
-	url, _ = crashing(t, s)
-	do := func(command string, answers bool) func() {
+	url, _ = ownServer(t, s)
+	send := func(command string, answers bool) func() {
 		return func() {
-			if err := s.order(command, answers); err != nil {
+			if err := s.send(command, answers); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	return url, do("stop", false), do("start", true)
+	return url, send("stop", false), send("start", true)
 }
 
-// order sends a command to the shell that runs a server, and waits until the server answers or has
-// stopped.
-func (s *server) order(command string, answers bool) error {
+// send sends a command to the shell that runs a server. If answers is set, it waits until the
+// server answers, and otherwise until the server has stopped.
+func (s *server) send(command string, answers bool) error {
 	if _, err := io.WriteString(s.alive, command+"\n"); err != nil {
 		return err
 	}
@@ -162,9 +162,9 @@ func (s *server) order(command string, answers bool) error {
 	})
 }
 
-// crashing returns the URL of a database on a server of the test's own, and a function that crashes
-// and restarts the server.
-func crashing(t testing.TB, s *server) (url string, crash func()) {
+// ownServer returns the URL of a database on a server of the test's own, and a function that
+// crashes and restarts the server.
+func ownServer(t testing.TB, s *server) (url string, crash func()) {
 	t.Helper()
 	if errors.Is(s.err, errNotInstalled) {
 		t.Skip("needs PostgreSQL: install the package postgresql")
@@ -215,7 +215,7 @@ var sharedServer = sync.OnceValue(func() *server {
 })
 
 // copyFiles makes the server copy databases file by file, if its release is 15 or later. By default
-// it logs every page of a copy, which takes twice the processor time for a small database.
+// it logs every page of a copy, which takes more processor time.
 func (s *server) copyFiles() error {
 	var since15 bool
 	err := s.admin.QueryRow("SELECT current_setting('server_version_num')::int >= 150000").Scan(&since15)

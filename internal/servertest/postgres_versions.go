@@ -30,7 +30,7 @@ func PostgresVersion(t testing.TB, major int) string {
 // CrashingPostgresVersion is like [CrashingPostgres], with a server of this major version.
 func CrashingPostgresVersion(t testing.TB, major int) (url string, crash func()) {
 	t.Helper()
-	return crashing(t, startIn(serverBin(t, major)))
+	return ownServer(t, startIn(serverBin(t, major)))
 }
 
 // versions holds the servers of this process by major version.

@@ -47,7 +47,7 @@ func ArchivingPostgres(t testing.TB) (url string, a *Archiving) {
 	a.server = startWith(a.bin, func(dir string, as *account) (string, error) {
 		return archive, initialize(a.bin, dir, as)
 	})
-	url, _ = crashing(t, a.server)
+	url, _ = ownServer(t, a.server)
 	return url, a
 }
 

@@ -23,7 +23,7 @@ import (
 // if it is missing, the test is skipped.
 func S3(t testing.TB) string {
 	t.Helper()
-	gateway := sharedGateway.with(S3Program(t))
+	gateway := sharedGateway.get(S3Program(t))
 	if gateway.err != nil {
 		t.Fatal(gateway.err)
 	}
@@ -40,7 +40,7 @@ func S3(t testing.TB) string {
 // client that can try to remove objects.
 func LockedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
 	t.Helper()
-	gateway := sharedGateway.with(S3Program(t))
+	gateway := sharedGateway.get(S3Program(t))
 	if gateway.err != nil {
 		t.Fatal(gateway.err)
 	}
@@ -71,7 +71,7 @@ func (g *gateway) url(bucket string) string {
 	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://127.0.0.1:%d", gatewayKey, gatewaySecret, bucket, g.port)
 }
 
-// makeBucket makes a bucket over the S3 API and returns the client.
+// makeBucket creates a bucket over the S3 API and returns the client.
 func (g *gateway) makeBucket(t testing.TB, bucket string, o minio.MakeBucketOptions) *minio.Client {
 	t.Helper()
 	client, err := minio.New(fmt.Sprintf("127.0.0.1:%d", g.port),
@@ -124,8 +124,8 @@ type onceGateway struct {
 	g    *gateway
 }
 
-// with returns the server. The first call starts it with this program.
-func (o *onceGateway) with(program string) *gateway {
+// get returns the server. The first call starts it with this program.
+func (o *onceGateway) get(program string) *gateway {
 	o.once.Do(func() {
 		for range 3 { // another program may take the free port first
 			if o.g = startGateway(program, false); o.g.err == nil {

@@ -33,8 +33,8 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Samples returns the folder of sample databases that lies next to the repository, or skips the
-// test if it is missing.
+// Samples returns the folder shared/samples next to the repository, which has sample databases. It
+// skips the test if the folder is missing.
 func Samples(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(Root(t), "..", "shared", "samples")
@@ -62,9 +62,9 @@ func Thorough(t testing.TB) {
 	}
 }
 
-// CollectLess makes a test process collect garbage less often, which saves up to a sixth of its
-// processor time. Tests that start services or servers call it. It has no effect in benchmarks, or
-// if the environment sets GOGC.
+// CollectLess makes a test process collect garbage less often, which saves processor time. Tests
+// that start services or servers call it. It has no effect in benchmarks, or if the environment
+// sets GOGC.
 var CollectLess = sync.OnceFunc(func() {
 	if f := flag.Lookup("test.bench"); f != nil && f.Value.String() != "" || os.Getenv("GOGC") != "" {
 		return

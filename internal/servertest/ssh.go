@@ -73,8 +73,8 @@ func StartSSH(t testing.TB) *SSH {
 	return s
 }
 
-// makeHome makes the user's home, and starts the agent. The path is short because systems limit the
-// length of a socket's path.
+// makeHome creates the user's home, and starts the agent. The path is short because systems limit
+// the length of a socket's path.
 func (s *SSH) makeHome(t testing.TB) {
 	t.Helper()
 	home, err := os.MkdirTemp("", "ssh-")
