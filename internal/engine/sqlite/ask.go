@@ -21,8 +21,8 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 	return value, statementErrorOf(err)
 }
 
-// statementErrorOf is like statementError, but also accepts nil and errors that do not come from
-// SQLite.
+// statementErrorOf is like statementError, but returns nil and errors that do not come from SQLite
+// unchanged.
 func statementErrorOf(err error) error {
 	if code(err) == 0 {
 		return err

@@ -12,8 +12,8 @@ import (
 	"snap/internal/engine"
 )
 
-// checkers is the maximum number of concurrent checks. Each check uses memory for a cache.
-const checkers = 4
+// maxCheckers is the maximum number of concurrent checks. Each check uses memory for a cache.
+const maxCheckers = 4
 
 // checks returns the pragmas that check the whole file: integrity_check, or several pragmas that
 // together check the same and can run concurrently. One of them, quick_check, reads every page. It
@@ -46,26 +46,26 @@ func tableChecks(names []string) []string {
 
 // check runs the checks of the file in SQLite.
 func (s *scratch) check(ctx context.Context, checks []string) error {
-	left := make(chan string, len(checks))
+	queue := make(chan string, len(checks))
 	for _, check := range checks {
-		left <- check
+		queue <- check
 	}
-	close(left)
+	close(queue)
 	g, ctx := errgroup.WithContext(ctx)
-	for range min(max(s.o.Jobs, 1), checkers, len(checks)) {
-		g.Go(func() error { return s.checker(ctx, left) })
+	for range min(max(s.o.Jobs, 1), maxCheckers, len(checks)) {
+		g.Go(func() error { return s.runChecks(ctx, queue) })
 	}
 	return g.Wait()
 }
 
-// checker runs checks on its own connection until none are left.
-func (s *scratch) checker(ctx context.Context, left <-chan string) error {
+// runChecks runs checks on its own connection until none are left.
+func (s *scratch) runChecks(ctx context.Context, queue <-chan string) error {
 	db, err := s.open(ctx, cmp.Or(s.mode, "rw"), fewPages)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	for check := range left {
+	for check := range queue {
 		var result string
 		err := db.QueryRowContext(ctx, "PRAGMA "+check).Scan(&result)
 		if ctx.Err() != nil {

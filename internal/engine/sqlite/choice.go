@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	codes "modernc.org/sqlite/lib"
+
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/engine/charset"
@@ -47,31 +49,31 @@ func (l *omitter) omit(ctx context.Context, c engine.Choice) error {
 	if err != nil {
 		return err
 	}
-	triggers, err := l.triggers(ctx)
+	triggers, err := l.dropTriggers(ctx)
 	if err != nil {
 		return err
 	}
 	if err := l.remove(ctx); err != nil {
 		return err
 	}
-	if err := l.keys(ctx); err != nil {
+	if err := l.removeKeys(ctx); err != nil {
 		return err
 	}
-	still, err := l.compilableViews(ctx)
+	compilable, err := l.compilableViews(ctx)
 	if err != nil {
 		return err
 	}
-	var lost []string
+	var dropped []string
 	for _, view := range views {
-		if l.fates[strings.ToLower(view)] != engine.LeftOut && !slices.Contains(still, view) {
+		if l.fates[strings.ToLower(view)] != engine.LeftOut && !slices.Contains(compilable, view) {
 			if err := execute(ctx, l.tx, []string{"DROP VIEW " + quote(view)}); err != nil {
 				return err
 			}
-			lost = append(lost, "view "+charset.Readable(view))
+			dropped = append(dropped, "view "+charset.Readable(view))
 		}
 	}
-	broken, err := l.remake(ctx, triggers)
-	l.omitted.AddOmission(schema.OmittedPrograms, append(lost, broken...))
+	broken, err := l.recreateTriggers(ctx, triggers)
+	l.omitted.AddOmission(schema.OmittedPrograms, append(dropped, broken...))
 	return err
 }
 
@@ -92,17 +94,17 @@ func (l *omitter) choose(ctx context.Context, c engine.Choice) error {
 	if err != nil {
 		return err
 	}
-	var gone, empty []string
+	var leftOut, empty []string
 	for i, r := range l.all {
 		l.fates[strings.ToLower(l.names[i])] = fates[i]
 		switch fates[i] {
 		case engine.LeftOut:
-			gone = append(gone, r.Name)
+			leftOut = append(leftOut, r.Name)
 		case engine.NoRows:
 			empty = append(empty, r.Name)
 		}
 	}
-	l.omitted.AddOmission(schema.OmittedTables, gone)
+	l.omitted.AddOmission(schema.OmittedTables, leftOut)
 	l.omitted.AddOmission(schema.OmittedRows, empty)
 	return nil
 }
@@ -116,15 +118,15 @@ func (l *omitter) compilableViews(ctx context.Context) (all []string, err error)
 		if err == nil {
 			all, err = append(all, name), rows.Close()
 		}
-		if err != nil && code(err) != 1 { // SQLITE_ERROR
+		if err != nil && code(err) != codes.SQLITE_ERROR {
 			return nil, err
 		}
 	}
 	return all, err
 }
 
-// triggers drops all triggers and returns them.
-func (l *omitter) triggers(ctx context.Context) (all []entry, err error) {
+// dropTriggers drops all triggers and returns them.
+func (l *omitter) dropTriggers(ctx context.Context) (all []entry, err error) {
 	names, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid")
 	if err != nil {
 		return nil, err
@@ -142,16 +144,16 @@ func (l *omitter) triggers(ctx context.Context) (all []entry, err error) {
 	return all, err
 }
 
-// remake creates the triggers again and returns those that it omits because they name an object
-// that is left out. With such a trigger, every change of the trigger's table would fail.
-func (l *omitter) remake(ctx context.Context, triggers []entry) (broken []string, err error) {
+// recreateTriggers creates the triggers again and returns those that it omits because they name an
+// object that is left out. With such a trigger, every change of the trigger's table would fail.
+func (l *omitter) recreateTriggers(ctx context.Context, triggers []entry) (broken []string, err error) {
 	for _, e := range triggers {
-		there, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? "+
+		found, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? "+
 			"COLLATE NOCASE", e.table)
 		if err != nil {
 			return nil, err
 		}
-		if len(there) == 0 {
+		if len(found) == 0 {
 			continue
 		}
 		list, err := tokens(e.sql)
@@ -194,9 +196,9 @@ func (l *omitter) remove(ctx context.Context) error {
 	return nil
 }
 
-// keys removes the foreign keys that reference a table that is left out, and the foreign keys of a
-// table with rows that reference a table without rows.
-func (l *omitter) keys(ctx context.Context) error {
+// removeKeys removes the foreign keys that reference a table that is left out, and the foreign keys
+// of a table with rows that reference a table without rows.
+func (l *omitter) removeKeys(ctx context.Context) error {
 	var removed []string
 	changes := map[string]string{}
 	for i, r := range l.all {
@@ -245,9 +247,9 @@ func (l *omitter) define(ctx context.Context, changes map[string]string) error {
 	return err
 }
 
-// withoutKeys removes from a CREATE TABLE statement the foreign keys to tables for which gone
+// withoutKeys removes from a CREATE TABLE statement the foreign keys to tables for which unwanted
 // returns true, and returns these tables.
-func withoutKeys(text string, gone func(table string) bool) (string, []string, error) {
+func withoutKeys(text string, unwanted func(table string) bool) (string, []string, error) {
 	list, err := tokens(text)
 	if err != nil || len(list) > 1 && list[1].is("VIRTUAL") {
 		return text, nil, err
@@ -266,7 +268,7 @@ func withoutKeys(text string, gone func(table string) bool) (string, []string, e
 		if err := p.deferrable(); err != nil {
 			return "", nil, err
 		}
-		if gone(name) {
+		if unwanted(name) {
 			to = append(to, name)
 			spans = append(spans, token{start: list[keyStart(list, i)].start, end: list[p.at-1].end})
 		}

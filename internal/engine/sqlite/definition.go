@@ -15,7 +15,7 @@ type definition struct {
 	schema.Table
 	programs []schema.Program // parts of the table that can run code; the description of the table omits them
 	virtual  []bool           // by column: computed when read, so that rows do not store its values
-	place    int              // the table's position in the catalog
+	position int              // the table's position in the catalog
 }
 
 // maxColumns is SQLite's maximum number of columns in a table.
@@ -346,14 +346,14 @@ func isConstantWord(t token) bool {
 }
 
 // collate parses a collation. Descriptions support only the built-in collations.
-func (p *tableParser) collate(to **schema.Name, of string) error {
+func (p *tableParser) collate(to **schema.Name, column string) error {
 	name, ok := p.name()
 	if !ok {
 		return errStatement
 	}
 	known := collation(name)
 	if known == "" {
-		p.program("collation", of)
+		p.program("collation", column)
 		return nil
 	}
 	*to = &schema.Name{Name: known}
@@ -558,15 +558,15 @@ func (d *definition) finish() error {
 	if len(d.Columns) == 0 {
 		return errStatement
 	}
-	d.spell()
+	d.useDeclaredNames()
 	d.Keys = slices.DeleteFunc(d.Keys, func(k schema.Key) bool {
-		return d.computes("unique constraint", k.Name, keyNames(k.Columns))
+		return d.onComputed("unique constraint", k.Name, keyNames(k.Columns))
 	})
 	d.ForeignKeys = slices.DeleteFunc(d.ForeignKeys, func(k schema.ForeignKey) bool {
-		return d.computes("foreign key", k.Name, k.Columns)
+		return d.onComputed("foreign key", k.Name, k.Columns)
 	})
 	d.Checks = slices.DeleteFunc(d.Checks, func(c schema.Check) bool {
-		return d.computes("check constraint", c.Name, exprColumns(c.Expr))
+		return d.onComputed("check constraint", c.Name, exprColumns(c.Expr))
 	})
 	for _, k := range d.Keys {
 		if slices.ContainsFunc(k.Columns, func(c schema.KeyColumn) bool { return d.indexOf(c.Name) < 0 }) {
@@ -576,10 +576,10 @@ func (d *definition) finish() error {
 	return nil
 }
 
-// spell replaces the column names in constraints with their declared spelling, because SQLite
-// ignores case. A check that refers to anything except columns of the table is recorded as a
+// useDeclaredNames replaces the column names in constraints with their declared spelling, because
+// SQLite ignores case. A check that refers to anything except columns of the table is recorded as a
 // program.
-func (d *definition) spell() {
+func (d *definition) useDeclaredNames() {
 	for _, k := range d.Keys {
 		for i := range k.Columns {
 			k.Columns[i].Name, _ = d.declared(k.Columns[i].Name)
@@ -591,7 +591,7 @@ func (d *definition) spell() {
 		}
 	}
 	d.Checks = slices.DeleteFunc(d.Checks, func(c schema.Check) bool {
-		known := d.spellExpr(&c.Expr)
+		known := d.useDeclaredNamesIn(&c.Expr)
 		if !known {
 			d.program("check constraint", cmp.Or(c.Name, unnamed))
 		}
@@ -607,15 +607,16 @@ func (d *definition) declared(column string) (string, bool) {
 	return column, false
 }
 
-// spellExpr replaces the column names in an expression with their declared spelling, and reports
-// whether the table has all of the columns. It changes e and the expressions below it in place.
-func (d *definition) spellExpr(e *schema.Expr) bool {
+// useDeclaredNamesIn replaces the column names in an expression with their declared spelling, and
+// reports whether the table has all of the columns. It changes e and the expressions below it in
+// place.
+func (d *definition) useDeclaredNamesIn(e *schema.Expr) bool {
 	known := true
 	if e.Column != "" {
 		e.Column, known = d.declared(e.Column)
 	}
 	for i := range e.Args {
-		known = d.spellExpr(&e.Args[i]) && known
+		known = d.useDeclaredNamesIn(&e.Args[i]) && known
 	}
 	return known
 }
@@ -623,13 +624,12 @@ func (d *definition) spellExpr(e *schema.Expr) bool {
 // unnamed is the name shown for a constraint without a name.
 const unnamed = "unnamed"
 
-// computes reports whether a constraint is on a computed column. If so, it records the constraint
+// onComputed reports whether a constraint is on a computed column. If so, it records the constraint
 // as a program.
-func (d *definition) computes(kind, name string, columns []string) bool {
+func (d *definition) onComputed(kind, name string, columns []string) bool {
 	if !slices.ContainsFunc(columns, func(c string) bool {
 		at := d.indexOf(c)
-		return at >= 0 &&
-			d.Columns[at].Computed
+		return at >= 0 && d.Columns[at].Computed
 	}) {
 		return false
 	}
@@ -661,7 +661,7 @@ func (d *definition) indexOf(column string) int {
 	return slices.IndexFunc(d.Columns, func(c schema.Column) bool { return strings.EqualFold(c.Name, column) })
 }
 
-// rowidAlias returns the index of the column that is an alias of the row number, or -1.
+// rowidAlias returns the index of the column that is an alias of the rowid, or -1.
 func (d *definition) rowidAlias() int {
 	if d.Options[withoutRowid] != "" {
 		return -1

@@ -78,7 +78,7 @@ func (c *catalog) addTable(e entry) {
 		c.program("table", e)
 		return
 	}
-	d.place = len(c.Tables)
+	d.position = len(c.Tables)
 	c.tables[strings.ToLower(e.name)] = d
 	c.Tables, c.Programs = append(c.Tables, d.Table), append(c.Programs, d.programs...)
 }
@@ -111,7 +111,7 @@ func (c *catalog) addOther(e entry) {
 		c.program(kind, e)
 		return
 	}
-	c.Tables[d.place].Indexes = append(c.Tables[d.place].Indexes, index)
+	c.Tables[d.position].Indexes = append(c.Tables[d.position].Indexes, index)
 }
 
 // indexDefinition parses a CREATE INDEX statement. If a description cannot contain the index, the
@@ -236,16 +236,16 @@ func sequences(ctx context.Context, q querier, c *catalog) ([]schema.Sequence, e
 		if err := rows.Scan(&name, &last); err != nil {
 			return nil, err
 		}
-		if d, ok := c.tables[strings.ToLower(name.String)]; ok && d.numbered() != "" {
+		if d, ok := c.tables[strings.ToLower(name.String)]; ok && d.autoIncrement() != "" {
 			all = append(all, schema.Sequence{Name: schema.Name{Schema: "sqlite_sequence", Name: d.Name.Name},
-				Last: strconv.FormatInt(last, 10), Owner: &schema.Owner{Table: d.Name, Column: d.numbered()}})
+				Last: strconv.FormatInt(last, 10), Owner: &schema.Owner{Table: d.Name, Column: d.autoIncrement()}})
 		}
 	}
 	return all, rows.Err()
 }
 
-// numbered returns the name of the column with AUTOINCREMENT, or "".
-func (d definition) numbered() string {
+// autoIncrement returns the name of the column with AUTOINCREMENT, or "".
+func (d definition) autoIncrement() string {
 	for _, c := range d.Columns {
 		if c.Identity != nil {
 			return c.Name

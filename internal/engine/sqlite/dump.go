@@ -61,13 +61,13 @@ func (s *scratch) checkSource(ctx context.Context) error {
 		if code(err) == codes.SQLITE_NOTADB {
 			return failure(s.path, wrong.Cause)
 		}
-		said := *wrong
-		said.Code = snap.CodeDatabase
-		said.Detail = strings.Replace(wrong.Detail, "the database in the snapshot is damaged",
+		e := *wrong
+		e.Code = snap.CodeDatabase
+		e.Detail = strings.Replace(wrong.Detail, "the database in the snapshot is damaged",
 			"the database is damaged, so a snapshot of it could not be loaded", 1)
-		said.Hint = "see what `PRAGMA integrity_check` reports; REINDEX repairs an index, and .recover of the " +
+		e.Hint = "see what `PRAGMA integrity_check` reports; REINDEX repairs an index, and .recover of the " +
 			"sqlite3 shell recovers rows"
-		return &said
+		return &e
 	}
 	return failure(s.path, err)
 }
@@ -98,7 +98,7 @@ func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engin
 		return info, err
 	}
 	if count == 0 {
-		return info, snap.Invalid("the SQLite database is empty: it has no tables at all", "create its tables first")
+		return info, snap.Invalid("the SQLite database has no tables", "create its tables first")
 	}
 	o.Begin("count")
 	all, err := tables(ctx, tx)

@@ -92,7 +92,7 @@ func collate(name *schema.Name) string {
 }
 
 // inlineKey returns the primary key if it must be written in its column's definition: a key with
-// AUTOINCREMENT, or an INTEGER key that is not an alias of the row number.
+// AUTOINCREMENT, or an INTEGER key that is not an alias of the rowid.
 func inlineKey(t schema.Table) *schema.Key {
 	for _, k := range t.Keys {
 		if !k.Primary || len(k.Columns) != 1 {

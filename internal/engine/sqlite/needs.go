@@ -48,8 +48,8 @@ func needsOfLoad(path string) []engine.Need {
 	return needs
 }
 
-func unusable(path, what, mode string, err error) engine.Need {
-	n := engine.Need{Code: snap.CodeDatabase, What: fmt.Sprintf("%s cannot be %s: %v", path, what, err),
+func unusable(path, action, mode string, err error) engine.Need {
+	n := engine.Need{Code: snap.CodeDatabase, What: fmt.Sprintf("%s cannot be %s: %v", path, action, err),
 		Remedy: fmt.Sprintf("chmod u+%s %q, or run as the user who owns it", mode, path)}
 	if errors.Is(err, os.ErrNotExist) {
 		n.Code, n.Remedy = snap.CodeNotFound, "mkdir -p "+snap.ShellWord(path)

@@ -61,11 +61,11 @@ func (r *dumpReading) open(ctx context.Context, defined bool) error {
 		if e.sql == "" || e.internal() {
 			continue
 		}
-		one := engine.Definition{Kind: e.kind, Name: charset.Readable(e.name), Text: charset.Readable(e.sql)}
+		definition := engine.Definition{Kind: e.kind, Name: charset.Readable(e.name), Text: charset.Readable(e.sql)}
 		if e.kind == "index" || e.kind == "trigger" {
-			one.On = charset.Readable(e.table)
+			definition.On = charset.Readable(e.table)
 		}
-		r.definitions = append(r.definitions, one)
+		r.definitions = append(r.definitions, definition)
 	}
 	return err
 }
@@ -109,21 +109,21 @@ func (r *dumpReading) table(ctx context.Context, t engine.Table, see func(fields
 			return err
 		}
 		defer rows.Close() //nolint:errcheck // the rows were only read
-		values, fields, room := make([]driver.Value, len(names)), make([][]byte, len(names)), []byte(nil)
+		values, fields, buf := make([]driver.Value, len(names)), make([][]byte, len(names)), []byte(nil)
 		for {
 			if err := rows.Next(values); errors.Is(err, io.EOF) {
 				return nil
 			} else if err != nil {
 				return err
 			}
-			room = room[:0]
+			buf = buf[:0]
 			for i, v := range values {
-				from := len(room)
+				start := len(buf)
 				if fields[i] = nil; v == nil {
 					continue
 				}
-				room = appendValue(room, v)
-				fields[i] = room[from:len(room):len(room)]
+				buf = appendValue(buf, v)
+				fields[i] = buf[start:len(buf):len(buf)]
 			}
 			if err := see(fields); err != nil {
 				return err

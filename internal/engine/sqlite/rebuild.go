@@ -40,7 +40,7 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 	if err := description.Check(schema.SQLite); err != nil {
 		return err
 	}
-	raw, err := s.unpacked(ctx, d)
+	raw, err := s.unpackForeign(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -49,14 +49,14 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 	b, err := newBuilder(raw, description, s.o)
 	if err == nil {
 		b.withPrograms = d.WithPrograms
-		stop := b.flushing(file)
+		stop := b.startFlushing(file)
 		err = b.build(ctx, s.path)
 		stop()
 	}
 	if err == nil {
 		err = engine.Compare(described(d.Info).Tables, b.counts())
 	}
-	return refused(err)
+	return foreignFailure(err)
 }
 
 // described returns info with only those tables that are in its description. The description lacks
@@ -86,8 +86,8 @@ func (b *builder) counts() []engine.Table {
 	return all
 }
 
-// unpacked writes the dump to a temporary file.
-func (s *scratch) unpacked(ctx context.Context, d engine.Dump) (*os.File, error) {
+// unpackForeign writes the dump to a temporary file.
+func (s *scratch) unpackForeign(ctx context.Context, d engine.Dump) (*os.File, error) {
 	file, err := os.CreateTemp(s.o.TempDir, "snapcli-foreign-*.db")
 	if err != nil {
 		return nil, fmt.Errorf("create a temporary file: %w", err)
@@ -105,8 +105,8 @@ func (s *scratch) unpacked(ctx context.Context, d engine.Dump) (*os.File, error)
 	return file, nil
 }
 
-// refused converts an error about a foreign file to a *snap.Error.
-func refused(err error) error {
+// foreignFailure converts an error about a foreign file to a *snap.Error.
+func foreignFailure(err error) error {
 	var already *snap.Error
 	switch {
 	case errors.As(err, &already):
@@ -141,9 +141,9 @@ type builder struct {
 // flushBytes is the number of bytes of rows between two flushes to the disk.
 const flushBytes = 8 << 20
 
-// flushing flushes the file to the disk while it grows, so that the last flush is short. It ignores
-// errors, because the last flush reports them.
-func (b *builder) flushing(file *os.File) (stop func()) {
+// startFlushing flushes the file to the disk while it grows, so that the last flush is short. It
+// ignores errors, because the last flush reports them.
+func (b *builder) startFlushing(file *os.File) (stop func()) {
 	b.flush = make(chan struct{}, 1)
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -303,11 +303,11 @@ func (b *builder) table(ctx context.Context, t schema.Table) error {
 	}
 	switch t.Virtual {
 	case fts5:
-		err = b.search(ctx, t)
+		err = b.fillSearch(ctx, t)
 	case rtree:
-		err = b.tree(ctx, t)
+		err = b.fillTree(ctx, t)
 	default:
-		err = b.ordinary(ctx, t)
+		err = b.fillOrdinary(ctx, t)
 	}
 	if err != nil {
 		return err
@@ -339,9 +339,9 @@ func tablePrograms() []string {
 	return []string{"check constraint", "default", "generated column", "unique constraint", "foreign key", "collation"}
 }
 
-// ordinary copies the rows of an ordinary table. In the file, the table must have the described
+// fillOrdinary copies the rows of an ordinary table. In the file, the table must have the described
 // columns.
-func (b *builder) ordinary(ctx context.Context, t schema.Table) error {
+func (b *builder) fillOrdinary(ctx context.Context, t schema.Table) error {
 	e, err := b.entry(t.Name.Name)
 	if err != nil {
 		return err
@@ -356,7 +356,7 @@ func (b *builder) ordinary(ctx context.Context, t schema.Table) error {
 
 // sequences sets the last assigned number for each table that has AUTOINCREMENT.
 func (b *builder) sequences(ctx context.Context) error {
-	if !slices.ContainsFunc(b.schema.Tables, numbered) {
+	if !slices.ContainsFunc(b.schema.Tables, hasAutoIncrement) {
 		return nil
 	}
 	if err := b.run(ctx, "DELETE FROM sqlite_sequence"); err != nil {
@@ -371,7 +371,7 @@ func (b *builder) sequences(ctx context.Context) error {
 	return nil
 }
 
-func numbered(t schema.Table) bool {
+func hasAutoIncrement(t schema.Table) bool {
 	return slices.ContainsFunc(t.Columns, func(c schema.Column) bool { return c.Identity != nil })
 }
 

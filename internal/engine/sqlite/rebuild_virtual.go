@@ -11,8 +11,8 @@ import (
 	"snap/internal/schema"
 )
 
-// shadow returns the root page of the shadow table of t whose name ends with end.
-func (b *builder) shadow(t schema.Table, end string) (int64, error) {
+// shadowRoot returns the root page of the shadow table of t with this suffix.
+func (b *builder) shadowRoot(t schema.Table, suffix string) (int64, error) {
 	e, err := b.entry(t.Name.Name)
 	if err != nil {
 		return 0, err
@@ -21,20 +21,20 @@ func (b *builder) shadow(t schema.Table, end string) (int64, error) {
 		return 0, damaged(fmt.Sprintf("the virtual table %q does not match its description", t.Name.Name), nil)
 	}
 	for _, s := range b.catalog.entries {
-		if s.kind == "table" && charset.Readable(s.name) == t.Name.Name+end {
+		if s.kind == "table" && charset.Readable(s.name) == t.Name.Name+suffix {
 			return s.root, nil
 		}
 	}
-	return 0, damaged(fmt.Sprintf("the table %q is missing", t.Name.Name+end), nil)
+	return 0, damaged(fmt.Sprintf("the table %q is missing", t.Name.Name+suffix), nil)
 }
 
-// search fills a full-text table with the strings that it stores. If another table stores the
-// strings, search builds the index from that table.
-func (b *builder) search(ctx context.Context, t schema.Table) error {
+// fillSearch fills a full-text table with the strings that it stores. If another table stores the
+// strings, fillSearch builds the index from that table.
+func (b *builder) fillSearch(ctx context.Context, t schema.Table) error {
 	if t.Options["content"] != "" {
 		return b.run(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')", quote(t.Name.Name)))
 	}
-	root, err := b.shadow(t, "_content")
+	root, err := b.shadowRoot(t, "_content")
 	if err != nil {
 		return err
 	}
@@ -45,13 +45,13 @@ func (b *builder) search(ctx context.Context, t schema.Table) error {
 	return b.copyRows(ctx, t.Name.Name, root, l)
 }
 
-// tree fills an r-tree. The rows are in the leaf nodes, which are not parents of other nodes.
-func (b *builder) tree(ctx context.Context, t schema.Table) error {
+// fillTree fills an r-tree. The rows are in the leaf nodes, which are not parents of other nodes.
+func (b *builder) fillTree(ctx context.Context, t schema.Table) error {
 	parents, err := b.parents(t)
 	if err != nil {
 		return err
 	}
-	root, err := b.shadow(t, "_node")
+	root, err := b.shadowRoot(t, "_node")
 	if err != nil {
 		return err
 	}
@@ -66,17 +66,17 @@ func (b *builder) tree(ctx context.Context, t schema.Table) error {
 		if parents[number] {
 			return nil
 		}
-		return b.node(ctx, insert, n, payload)
+		return b.insertLeaf(ctx, insert, n, payload)
 	})
 	if err != nil || n+1 == len(t.Columns) {
 		return err
 	}
-	return b.auxiliary(ctx, t, n)
+	return b.setAuxiliary(ctx, t, n)
 }
 
 // parents returns the inner nodes of an r-tree.
 func (b *builder) parents(t schema.Table) (map[int64]bool, error) {
-	root, err := b.shadow(t, "_parent")
+	root, err := b.shadowRoot(t, "_parent")
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +92,10 @@ func (b *builder) parents(t schema.Table) (map[int64]bool, error) {
 	})
 }
 
-// node inserts the rows of a leaf. The leaf starts with four bytes, the last two of which are the
-// number of rows. A row has eight bytes for its row number and four for each coordinate.
-func (b *builder) node(ctx context.Context, insert string, n int, payload []byte) error {
+// insertLeaf inserts the rows of a leaf. n is the number of coordinates. The leaf starts with four
+// bytes, the last two of which are the number of rows. A row has eight bytes for its rowid and four
+// for each coordinate.
+func (b *builder) insertLeaf(ctx context.Context, insert string, n int, payload []byte) error {
 	values, err := b.file.Values(nil, payload, 2)
 	if err != nil {
 		return err
@@ -120,9 +121,9 @@ func (b *builder) node(ctx context.Context, insert string, n int, payload []byte
 	return nil
 }
 
-// auxiliary sets the columns of an r-tree that are not coordinates.
-func (b *builder) auxiliary(ctx context.Context, t schema.Table, n int) error {
-	root, err := b.shadow(t, "_rowid")
+// setAuxiliary sets the columns of an r-tree that are not coordinates.
+func (b *builder) setAuxiliary(ctx context.Context, t schema.Table, n int) error {
+	root, err := b.shadowRoot(t, "_rowid")
 	if err != nil {
 		return err
 	}

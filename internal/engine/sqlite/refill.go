@@ -99,12 +99,12 @@ func (r *refill) fill(ctx context.Context, tx *sql.Tx) error {
 		if err != nil {
 			return err
 		}
-		makes, err := drop(ctx, tx, "trigger", triggers)
+		recreate, err := drop(ctx, tx, "trigger", triggers)
 		if err == nil {
 			err = r.copy(ctx, tx, name)
 		}
 		if err == nil {
-			err = execute(ctx, tx, makes)
+			err = execute(ctx, tx, recreate)
 		}
 		if err != nil {
 			return err
@@ -155,8 +155,8 @@ func (r *refill) isChosen(table string) bool {
 	return slices.ContainsFunc(r.chosen, func(name string) bool { return strings.EqualFold(name, table) })
 }
 
-// rowidName selects a name for the row numbers of the table ?1 that no column has. It selects
-// nothing if the table has no row numbers, or if they are the values of its key.
+// rowidName selects a name for the rowid of the table ?1 that no column has. It selects nothing if
+// the table has no rowid, or if the rowid is the table's key.
 const rowidName = `SELECT column1 FROM (VALUES ('rowid'), ('_rowid_'), ('oid'))
 	WHERE NOT EXISTS (SELECT 1 FROM pragma_table_list
 		WHERE schema IN ('main', 'snapcli_from') AND name = ?1 COLLATE NOCASE AND (wr OR type <> 'table'))
@@ -166,14 +166,14 @@ const rowidName = `SELECT column1 FROM (VALUES ('rowid'), ('_rowid_'), ('oid'))
 		OR EXISTS (SELECT 1 FROM pragma_index_list(?1, 'main') WHERE origin = 'pk'))
 	LIMIT 1`
 
-// copy replaces the rows of one table, and keeps their row numbers.
+// copy replaces the rows of one table, and keeps their rowids.
 func (r *refill) copy(ctx context.Context, tx *sql.Tx, name string) error {
-	there, err := texts(ctx, tx, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND "+
+	found, err := texts(ctx, tx, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND "+
 		"name = ? COLLATE NOCASE", name)
 	if err != nil {
 		return err
 	}
-	if len(there) == 0 {
+	if len(found) == 0 {
 		return engine.NoTable(name)
 	}
 	columns, err := texts(ctx, tx, "SELECT name FROM pragma_table_xinfo(?, 'snapcli_from') WHERE hidden = 0 ORDER BY "+

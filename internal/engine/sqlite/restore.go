@@ -70,8 +70,8 @@ func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 	} else {
 		err = s.verify(ctx, d.Info)
 	}
-	if unsynced := g.Wait(); err == nil {
-		err = unsynced
+	if syncErr := g.Wait(); err == nil {
+		err = syncErr
 	}
 	return failure(s.place, err)
 }
@@ -91,16 +91,16 @@ func (s *scratch) write(ctx context.Context, d engine.Dump) (*os.File, error) {
 		return nil, err
 	}
 	s.o.Begin("restore")
-	if err := s.put(ctx, file, d); err != nil {
+	if err := s.writeContent(ctx, file, d); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return file, nil
 }
 
-// put writes the dump into the file: its pages if the author is trusted, and otherwise only its
-// rows.
-func (s *scratch) put(ctx context.Context, file *os.File, d engine.Dump) error {
+// writeContent writes the dump into the file: its pages if the author is trusted, and otherwise
+// only its rows.
+func (s *scratch) writeContent(ctx context.Context, file *os.File, d engine.Dump) error {
 	if old, err := os.Stat(s.place); err == nil {
 		if err := file.Chmod(old.Mode().Perm()); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (s *scratch) put(ctx context.Context, file *os.File, d engine.Dump) error {
 func checkSchema(file *os.File) error {
 	b, err := newBuilder(file, nil, engine.Options{})
 	if err != nil {
-		return refused(err)
+		return foreignFailure(err)
 	}
 	for _, e := range b.catalog.entries {
 		if e.sql == "" && e.kind == "index" && e.internal() {
@@ -161,8 +161,8 @@ func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 	var g errgroup.Group
 	g.Go(func() error { return s.check(ctx, checks) })
 	got, err := tables(ctx, db)
-	if wrong := g.Wait(); wrong != nil {
-		return wrong
+	if checkErr := g.Wait(); checkErr != nil {
+		return checkErr
 	}
 	if err != nil {
 		return damaged("", err)
@@ -245,7 +245,7 @@ func statementError(err error) error {
 }
 
 // Scrub implements [engine.Scratch]. It rewrites the database without its free space, which can
-// contain old values. It uses VACUUM INTO because plain VACUUM can change row numbers.
+// contain old values. It uses VACUUM INTO because plain VACUUM can change rowids.
 func (s *scratch) Scrub(ctx context.Context) error {
 	clean := s.path + "-clean"
 	var pragmas []string
@@ -257,7 +257,7 @@ func (s *scratch) Scrub(ctx context.Context) error {
 		return err
 	}
 	var mode string
-	if err = freshStatistics(ctx, db); err == nil {
+	if err = updateStatistics(ctx, db); err == nil {
 		err = db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
 	}
 	if err == nil && s.trust != engine.Mine {
@@ -266,8 +266,8 @@ func (s *scratch) Scrub(ctx context.Context) error {
 	if err == nil {
 		_, err = db.ExecContext(ctx, "VACUUM INTO ?", clean)
 	}
-	if closed := db.Close(); err == nil {
-		err = closed
+	if closeErr := db.Close(); err == nil {
+		err = closeErr
 	}
 	if err == nil && mode == "wal" { // VACUUM INTO does not keep this mode
 		err = s.setMode(ctx, clean, mode)
@@ -294,9 +294,9 @@ func (s *scratch) setMode(ctx context.Context, path, mode string) error {
 	return err
 }
 
-// freshStatistics recomputes the planner's statistics, if there are any, because they contain
+// updateStatistics recomputes the planner's statistics, if there are any, because they contain old
 // values of rows.
-func freshStatistics(ctx context.Context, db *sql.DB) error {
+func updateStatistics(ctx context.Context, db *sql.DB) error {
 	var n int
 	err := db.QueryRowContext(ctx,
 		"SELECT count(*) FROM sqlite_schema WHERE name IN ('sqlite_stat1', 'sqlite_stat4')").Scan(&n)

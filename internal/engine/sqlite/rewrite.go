@@ -133,8 +133,8 @@ func inspect(ctx context.Context, db *sql.DB, samples int, o engine.Options) (en
 				return c, err
 			}
 		}
-		every, _ := o.Observers("", s.Name, s.Columns)
-		for i, see := range every {
+		observers, _ := o.Observers("", s.Name, s.Columns)
+		for i, see := range observers {
 			if err := allValues(ctx, db, t.Name, t.Columns[i].Name, see); err != nil {
 				return c, err
 			}
@@ -210,8 +210,8 @@ func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w 
 	check, ctx := errgroup.WithContext(ctx)
 	check.Go(func() error { return s.check(ctx, tableChecks(changed)) })
 	info, err := s.dump(ctx, w)
-	if wrong := check.Wait(); wrong != nil {
-		err = wrong
+	if checkErr := check.Wait(); checkErr != nil {
+		err = checkErr
 	}
 	return info, err
 }
@@ -295,8 +295,8 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 		}
 	}
 	if before >= 0 {
-		if now, err := dangling(ctx, tx); err != nil || now > before {
-			return nil, cmp.Or(err, brokenReferences(now-before))
+		if after, err := dangling(ctx, tx); err != nil || after > before {
+			return nil, cmp.Or(err, brokenReferences(after-before))
 		}
 	}
 	if err := rebuildSearch(ctx, tx); err != nil {
@@ -364,11 +364,11 @@ type columnMask struct {
 	mask  engine.Mask
 	row   *engine.BoundMask // replaces mask if it is not nil
 	needs string            // SQL of the additional arguments of snapcli_mask
-	twice bool              // it is the first of two steps, which stores the results aside
+	twice bool              // the column is masked in two steps, see [tempForm]
 }
 
-// of returns the mask for a row with these values of the columns that it needs.
-func (m columnMask) of(others []driver.Value) (engine.Mask, error) {
+// forRow returns the mask for a row with these values of the columns that it needs.
+func (m columnMask) forRow(others []driver.Value) (engine.Mask, error) {
 	if m.row == nil {
 		return m.mask, nil
 	}
@@ -402,14 +402,14 @@ func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
 	permuted := p.Tables[[2]string{"", charset.Readable(t.Name)}].Permuted
 	for i, mask := range masks {
 		if mask != nil {
-			of := columnMask{mask: mask, twice: slices.Contains(permuted, names[i])}
+			column := columnMask{mask: mask, twice: slices.Contains(permuted, names[i])}
 			if len(rows) > 0 && rows[i] != nil {
-				of.row = rows[i]
+				column.row = rows[i]
 				for _, at := range rows[i].At {
-					of.needs += ", " + quote(t.Columns[at].Name)
+					column.needs += ", " + quote(t.Columns[at].Name)
 				}
 			}
-			m.columns, m.masks = append(m.columns, t.Columns[i].Name), append(m.masks, of)
+			m.columns, m.masks = append(m.columns, t.Columns[i].Name), append(m.masks, column)
 		}
 	}
 	return m, nil
@@ -425,24 +425,24 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	sets, backs := make([]string, len(m.columns)), []string(nil)
+	sets, decodes := make([]string, len(m.columns)), []string(nil)
 	for i, column := range m.columns {
 		sets[i] = fmt.Sprintf("%[1]s = snapcli_mask(%[2]d, %[1]s%[3]s)", quote(column), i, m.masks[i].needs)
 		if m.masks[i].twice {
-			backs = append(backs, fmt.Sprintf("%[1]s = snapcli_back(%[1]s)", quote(column)))
+			decodes = append(decodes, fmt.Sprintf("%[1]s = snapcli_decode(%[1]s)", quote(column)))
 		}
 	}
 	update := "UPDATE OR ABORT " + quote(m.table) + " SET "
 	steps := []string{update + strings.Join(sets, ", ")}
-	if len(backs) > 0 {
+	if len(decodes) > 0 {
 		steps = append([]string{"PRAGMA ignore_check_constraints = on"}, append(steps,
-			"PRAGMA ignore_check_constraints = off", update+strings.Join(backs, ", "))...)
+			"PRAGMA ignore_check_constraints = off", update+strings.Join(decodes, ", "))...)
 	}
 	return execute(ctx, tx, append(steps, indexes...))
 }
 
 func maskFailure(table string, err error) error {
-	if code(err) == 19 { // SQLITE_CONSTRAINT
+	if code(err) == codes.SQLITE_CONSTRAINT {
 		return &snap.Error{
 			Code: snap.CodeInvalid,
 			Detail: fmt.Sprintf("the masks of the table %s violate one of its constraints: %s", table,
@@ -587,9 +587,9 @@ func rebuildIndex(ctx context.Context, tx *sql.Tx, name string) error {
 
 // openMasking opens the file with the function snapcli_mask(number, value, ...), which applies the
 // mask with that number. Further arguments are the values of the columns that a row mask needs. The
-// function snapcli_back(value) is the second of two steps.
+// function snapcli_decode(value) is the second step for a column that is masked in two steps.
 func (s *scratch) openMasking(ctx context.Context, masks *[]columnMask) (*sql.DB, error) {
-	d, aside := &sqlite3.Driver{}, newAside()
+	d, form := &sqlite3.Driver{}, newTempForm()
 	err := d.RegisterScalarFunction("snapcli_mask", -1, func(_ *sqlite3.FunctionContext,
 		args []driver.Value) (driver.Value, error) {
 		if len(args) < 2 {
@@ -599,23 +599,23 @@ func (s *scratch) openMasking(ctx context.Context, masks *[]columnMask) (*sql.DB
 		if !ok || number < 0 || int(number) >= len(*masks) {
 			return nil, fmt.Errorf("there is no mask %v", args[0])
 		}
-		mask, err := (*masks)[number].of(args[2:])
+		mask, err := (*masks)[number].forRow(args[2:])
 		if err != nil {
 			return nil, err
 		}
 		if (*masks)[number].twice {
-			return aside.put(apply(mask, args[1])), nil
+			return form.encode(apply(mask, args[1])), nil
 		}
 		return apply(mask, args[1]), nil
 	})
 	if err == nil {
-		err = d.RegisterScalarFunction("snapcli_back", 1, func(_ *sqlite3.FunctionContext,
+		err = d.RegisterScalarFunction("snapcli_decode", 1, func(_ *sqlite3.FunctionContext,
 			args []driver.Value) (driver.Value, error) {
-			return aside.back(args[0]), nil
+			return form.decode(args[0]), nil
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("register the mask: %w", err)
+		return nil, fmt.Errorf("register the SQL functions: %w", err)
 	}
 	return s.openWith(ctx, d)
 }
@@ -656,7 +656,7 @@ func apply(mask engine.Mask, value driver.Value) driver.Value {
 	switch value.(type) {
 	case int64:
 		n, err := strconv.ParseInt(masked, 10, 64)
-		for again := 0; errors.Is(err, strconv.ErrRange) && !null && again < maxAgain; again++ {
+		for i := 0; errors.Is(err, strconv.ErrRange) && !null && i < maxRepeats; i++ {
 			masked, null = mask(masked)
 			n, err = strconv.ParseInt(masked, 10, 64)
 		}
@@ -676,5 +676,6 @@ func apply(mask engine.Mask, value driver.Value) driver.Value {
 	return masked
 }
 
-// maxAgain limits how often a result is masked again. One in ten numbers of 19 digits is too large.
-const maxAgain = 100
+// maxRepeats limits how often a result is masked again. One in ten numbers of 19 digits is too
+// large.
+const maxRepeats = 100

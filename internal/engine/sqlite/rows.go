@@ -15,8 +15,8 @@ import (
 
 // layout describes how a file stores a table's rows, and into which columns they are inserted.
 type layout struct {
-	rowid   string   // a name for the row number; "" if there is none
-	alias   int      // index of the stored value that is NULL because it is the row number, or -1
+	rowid   string   // a name for the rowid; "" if there is none
+	alias   int      // index of the stored value that is NULL because it is the rowid, or -1
 	stored  int      // maximum number of values in a row
 	insert  []int    // indexes of the inserted values, in the order of columns
 	columns []string // the columns of insert, without the rowid
@@ -65,7 +65,7 @@ func keyOrder(d definition) []int {
 	return order
 }
 
-// freeRowid returns a name for the row number that no column has, or "" if columns use all of them.
+// freeRowid returns a name for the rowid that no column has, or "" if columns have all such names.
 func freeRowid(d definition) string {
 	for _, name := range []string{"rowid", "_rowid_", "oid"} {
 		if d.indexOf(name) < 0 {
@@ -111,8 +111,7 @@ type batch struct {
 	size   int    // approximate size of the rows
 }
 
-// copyRows inserts the rows of a tree into a table. One goroutine reads and
-// another inserts.
+// copyRows inserts the rows of a tree into a table. One goroutine reads and another inserts.
 func (b *builder) copyRows(ctx context.Context, table string, root int64, l layout) error {
 	label := charset.Readable(table)
 	full, free := make(chan *batch, batches), make(chan *batch, batches)

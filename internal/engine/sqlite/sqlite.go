@@ -26,8 +26,8 @@ import (
 // Engine is the SQLite engine.
 type Engine struct{}
 
-// Path returns the absolute path that a database URL names, such as
-// sqlite:///var/lib/shop.db or sqlite:shop.db.
+// Path returns the absolute path that a database URL names, such as sqlite:///var/lib/shop.db or
+// sqlite:shop.db.
 func Path(raw string) (string, error) {
 	_, rest, _ := strings.Cut(raw, ":")
 	rest = strings.TrimPrefix(rest, "//")
@@ -100,9 +100,9 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 }
 
 // isEmpty reports whether a database has no objects.
-func isEmpty(ctx context.Context, q querier) (yes bool, err error) {
-	err = q.QueryRowContext(ctx, "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)").Scan(&yes)
-	return yes, err
+func isEmpty(ctx context.Context, q querier) (empty bool, err error) {
+	err = q.QueryRowContext(ctx, "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)").Scan(&empty)
+	return empty, err
 }
 
 func version(ctx context.Context) string {

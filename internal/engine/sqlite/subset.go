@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	sqlite3 "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
 
 	"snap"
 	"snap/internal/engine"
@@ -37,9 +38,9 @@ func (e Engine) dumpPart(ctx context.Context, raw string, w io.Writer, o engine.
 			return engine.Info{}, failure(s.path, err)
 		}
 	}
-	cut := &cutter{}
+	sub := &subsetter{}
 	if want != nil {
-		if err := cut.cut(ctx, s, *want); err != nil {
+		if err := sub.run(ctx, s, *want); err != nil {
 			return engine.Info{}, failure(s.path, err)
 		}
 	}
@@ -52,17 +53,17 @@ func (e Engine) dumpPart(ctx context.Context, raw string, w io.Writer, o engine.
 	}
 	info.Schema.Omitted, info.Warnings = omitted.Omitted, append(info.Warnings, omitted.Omissions()...)
 	if want != nil {
-		cut.describe(&info, *want)
+		sub.describe(&info, *want)
 	}
 	return info, nil
 }
 
 // describe records the subset in info.
-func (c *cutter) describe(info *engine.Info, want engine.Subset) {
+func (c *subsetter) describe(info *engine.Info, want engine.Subset) {
 	info.Subset = &engine.Subset{Where: want.Where, Percent: c.percent, Start: c.start}
 	info.Properties = map[string]string{engine.ForeignKeys: c.keys}
 	for i, t := range info.Tables {
-		info.Tables[i].Of = c.of[t.Name]
+		info.Tables[i].Of = c.sourceRows[t.Name]
 	}
 }
 
@@ -74,8 +75,8 @@ func (e Engine) copyOf(ctx context.Context, raw string, o engine.Options) (*scra
 	}
 	s := &scratch{place: file.Name(), path: file.Name(), o: o, temporary: true}
 	_, err = e.Dump(ctx, raw, file, o)
-	if closed := file.Close(); err == nil {
-		err = closed
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
 	}
 	if err != nil {
 		s.remove()
@@ -84,16 +85,16 @@ func (e Engine) copyOf(ctx context.Context, raw string, o engine.Options) (*scra
 	return s, nil
 }
 
-// cutter reduces a database to a subset of its rows.
-type cutter struct {
-	tx      *sql.Tx
-	start   []string
-	percent float64
-	of      map[string]int64 // number of rows in the source, by table
-	keys    string           // result of checking the foreign keys
+// subsetter reduces a database to a subset of its rows.
+type subsetter struct {
+	tx         *sql.Tx
+	start      []string
+	percent    float64
+	sourceRows map[string]int64 // number of rows in the source, by table
+	keys       string           // result of checking the foreign keys
 }
 
-func (c *cutter) cut(ctx context.Context, s *scratch, want engine.Subset) error {
+func (c *subsetter) run(ctx context.Context, s *scratch, want engine.Subset) error {
 	db, err := s.openChoosing(ctx)
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (c *cutter) cut(ctx context.Context, s *scratch, want engine.Subset) error 
 	})
 }
 
-func (c *cutter) choose(ctx context.Context, want engine.Subset) error {
+func (c *subsetter) choose(ctx context.Context, want engine.Subset) error {
 	triggers, err := dropTriggers(ctx, c.tx)
 	if err != nil {
 		return err
@@ -141,14 +142,14 @@ func tableBytes(t subset.Table) string {
 }
 
 // remove deletes the rows that were not chosen.
-func (c *cutter) remove(ctx context.Context, g subset.Graph, choice *subset.Choice) error {
-	c.of = map[string]int64{}
+func (c *subsetter) remove(ctx context.Context, g subset.Graph, choice *subset.Choice) error {
+	c.sourceRows = map[string]int64{}
 	for i, t := range g.Tables {
-		_, of, err := choice.Rows(ctx, i)
+		_, total, err := choice.Rows(ctx, i)
 		if err != nil {
 			return err
 		}
-		c.of[t.Name] = of
+		c.sourceRows[t.Name] = total
 		kept := choice.Kept(i)
 		if kept == "" {
 			continue
@@ -162,7 +163,7 @@ func (c *cutter) remove(ctx context.Context, g subset.Graph, choice *subset.Choi
 }
 
 // Exec implements [subset.Server].
-func (c *cutter) Exec(ctx context.Context, statement string) (int64, error) {
+func (c *subsetter) Exec(ctx context.Context, statement string) (int64, error) {
 	done, err := c.tx.ExecContext(ctx, statement)
 	if err != nil {
 		return 0, err
@@ -171,25 +172,25 @@ func (c *cutter) Exec(ctx context.Context, statement string) (int64, error) {
 }
 
 // InsertWhere implements [subset.Server].
-func (c *cutter) InsertWhere(ctx context.Context, table, _, query string) error {
+func (c *subsetter) InsertWhere(ctx context.Context, table, _, query string) error {
 	return c.Insert(ctx, table, query)
 }
 
 // Insert implements [subset.Server].
-func (c *cutter) Insert(ctx context.Context, table, query string) error {
+func (c *subsetter) Insert(ctx context.Context, table, query string) error {
 	_, err := c.tx.ExecContext(ctx, "INSERT OR IGNORE INTO "+table+" "+query)
 	return err
 }
 
 // Count implements [subset.Server].
-func (c *cutter) Count(ctx context.Context, query string) (n int64, err error) {
+func (c *subsetter) Count(ctx context.Context, query string) (n int64, err error) {
 	err = c.tx.QueryRowContext(ctx, query).Scan(&n)
 	return n, err
 }
 
 // Condition implements [subset.Server].
-func (c *cutter) Condition(table, condition string, err error) error {
-	if code(err) != 1 { // SQLITE_ERROR
+func (c *subsetter) Condition(table, condition string, err error) error {
+	if code(err) != codes.SQLITE_ERROR {
 		return err
 	}
 	return &snap.Error{
@@ -211,7 +212,7 @@ func graph(ctx context.Context, q querier) (subset.Graph, error) {
 		return g, err
 	}
 	defer rows.Close()
-	without := map[string]bool{}
+	noRowid := map[string]bool{}
 	var list []string
 	for rows.Next() {
 		var name string
@@ -219,14 +220,14 @@ func graph(ctx context.Context, q querier) (subset.Graph, error) {
 		if err := rows.Scan(&name, &wr); err != nil {
 			return g, err
 		}
-		list, without[name] = append(list, name), wr
+		list, noRowid[name] = append(list, name), wr
 	}
 	if err := rows.Err(); err != nil {
 		return g, err
 	}
 	at, primary := map[string]int{}, make([][]string, len(list))
 	for i, name := range list {
-		t, keys, err := tableOf(ctx, q, name, without[name])
+		t, keys, err := tableOf(ctx, q, name, noRowid[name])
 		if err != nil {
 			return g, err
 		}
@@ -241,7 +242,7 @@ func graph(ctx context.Context, q querier) (subset.Graph, error) {
 }
 
 // tableOf describes a table, and returns the columns of its primary key.
-func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (subset.Table, []string, error) {
+func tableOf(ctx context.Context, q querier, name string, noRowid bool) (subset.Table, []string, error) {
 	t := subset.Table{Name: charset.Readable(name), From: quote(name)}
 	rows, err := q.QueryContext(ctx, "SELECT name, type, pk FROM pragma_table_xinfo(?) ORDER BY pk", name)
 	if err != nil {
@@ -263,7 +264,7 @@ func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (su
 		}
 	}
 	keys := primary
-	if !withoutRowid {
+	if !noRowid {
 		for _, alias := range []string{"_rowid_", "rowid", "oid"} {
 			if !taken[alias] {
 				keys = []string{alias}
@@ -303,8 +304,8 @@ func references(ctx context.Context, q querier, g *subset.Graph, child int, name
 	for rows.Next() {
 		var id int
 		var to, from string
-		var refers sql.NullString
-		if err := rows.Scan(&id, &to, &from, &refers); err != nil {
+		var parentColumn sql.NullString
+		if err := rows.Scan(&id, &to, &from, &parentColumn); err != nil {
 			return err
 		}
 		parent, known := at[strings.ToLower(to)]
@@ -316,18 +317,19 @@ func references(ctx context.Context, q querier, g *subset.Graph, child int, name
 				ChildFrom: g.Tables[child].From, ParentFrom: g.Tables[parent].From})
 			last, seq = id, 0
 		}
-		if !refers.Valid && seq < len(primary[parent]) {
-			refers.String = primary[parent][seq]
+		if !parentColumn.Valid && seq < len(primary[parent]) {
+			parentColumn.String = primary[parent][seq]
 		}
 		seq++
 		k := &g.Keys[len(g.Keys)-1]
-		k.Columns, k.ParentColumns = append(k.Columns, quote(from)), append(k.ParentColumns, quote(refers.String))
+		k.Columns = append(k.Columns, quote(from))
+		k.ParentColumns = append(k.ParentColumns, quote(parentColumn.String))
 	}
 	return rows.Err()
 }
 
-// openChoosing opens the file with the function snapcli_share(key...), which
-// spreads keys evenly over 32 bits and always returns the same value for a key.
+// openChoosing opens the file with the function snapcli_share(key...), which spreads keys evenly
+// over 32 bits and always returns the same value for a key.
 func (s *scratch) openChoosing(ctx context.Context) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
 	err := d.RegisterDeterministicScalarFunction("snapcli_share", -1, func(_ *sqlite3.FunctionContext,
@@ -345,7 +347,7 @@ func (s *scratch) openChoosing(ctx context.Context) (*sql.DB, error) {
 		return int64(binary.BigEndian.Uint32(h.Sum(nil))), nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("register the share: %w", err)
+		return nil, fmt.Errorf("register the SQL function: %w", err)
 	}
 	return s.openWith(ctx, d)
 }

@@ -18,8 +18,8 @@ import (
 // database. It first empties the old write-ahead log, because SQLite would otherwise apply the log
 // to the new file. SQLite cannot disconnect others, so terminate has no effect.
 func (s *scratch) Swap(ctx context.Context, _ bool) error {
-	if who := users(s.place); len(who) > 0 {
-		return engine.InUse(snap.SQLite, s.place, who)
+	if others := users(s.place); len(others) > 0 {
+		return engine.InUse(snap.SQLite, s.place, others)
 	}
 	release, err := s.seize(ctx)
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *scratch) requireEmpty(ctx context.Context, conn *sql.Conn) error {
 	if !empty {
 		return engine.Filled(s.place)
 	}
-	if who := users(s.place); len(who) > 0 {
-		return engine.InUse(snap.SQLite, s.place, who)
+	if others := users(s.place); len(others) > 0 {
+		return engine.InUse(snap.SQLite, s.place, others)
 	}
 	return nil
 }

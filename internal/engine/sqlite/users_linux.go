@@ -33,8 +33,8 @@ func users(path string) []string {
 	return all
 }
 
-// hasOpen reports whether a process has a file open. A machine has tens of thousands of open files,
-// so hasOpen uses one system call for each and allocates no memory for it.
+// hasOpen reports whether a process has a file open. A machine can have tens of thousands of open
+// files, so hasOpen allocates no memory for each of them.
 func hasOpen(pid int, file string) bool {
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {

@@ -213,8 +213,8 @@ const (
 	auxiliary = "AUXILIARY" // a column of an r-tree that is not a coordinate
 )
 
-// isTree reports whether the columns are valid for an r-tree: the row number, two coordinates for
-// each of one to five dimensions, and then auxiliary columns.
+// isTree reports whether the columns are valid for an r-tree: the rowid, two coordinates for each
+// of one to five dimensions, and then auxiliary columns.
 func isTree(t schema.Table) bool {
 	n := coordinates(t)
 	return n >= 2 && n <= 10 && n%2 == 0 && len(t.Columns) <= 100 && t.Columns[0].Type.Name != auxiliary

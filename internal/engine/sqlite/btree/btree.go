@@ -135,13 +135,13 @@ func (f *File) walk(row func(rowid int64, payload []byte) error) *walk {
 // walk reads a tree.
 type walk struct {
 	*File
-	rowids   bool // the rows of the tree have row numbers; otherwise it is a tree of keys
+	rowids   bool // the rows of the tree have rowids; otherwise it is a tree of keys
 	row      func(rowid int64, payload []byte) error
 	levels   [][]byte // a buffer with a page for each level
 	overflow []byte
 	long     []byte // a payload that includes overflow pages
-	last     int64  // the previous row number, if any
-	any      bool   // last is set: a row was read
+	last     int64  // the previous rowid, if any
+	started  bool   // last is set: a row was read
 	leaves   int    // number of levels of the tree; 0 before the first leaf
 }
 
@@ -246,8 +246,8 @@ func (w *walk) interior(n node, level int) error {
 	return w.page(binary.BigEndian.Uint32(n.b[n.head+8:]), level+1)
 }
 
-// cell reads a cell with a payload: the payload's length, the row number if the tree has row
-// numbers, and the payload.
+// cell reads a cell with a payload: the payload's length, the rowid if the tree has rowids, and the
+// payload.
 func (w *walk) cell(cell []byte) error {
 	length, n := uvarint(cell)
 	if n == 0 {
@@ -261,10 +261,10 @@ func (w *walk) cell(cell []byte) error {
 			return damaged("a cell is truncated")
 		}
 		rowid, cell = int64(u), cell[n:]
-		if w.any && rowid <= w.last {
-			return damaged("row numbers are not in ascending order")
+		if w.started && rowid <= w.last {
+			return damaged("rowids are not in ascending order")
 		}
-		w.last, w.any = rowid, true
+		w.last, w.started = rowid, true
 	}
 	payload, err := w.payload(cell, length)
 	if err != nil {
@@ -300,12 +300,12 @@ func (w *walk) payload(cell []byte, length uint64) ([]byte, error) {
 		return nil, damaged("a cell is truncated")
 	}
 	w.long = append(slices.Grow(w.long[:0], min(total, int(w.pages)*w.PageSize)), cell[:local]...)
-	err := w.overflowed(binary.BigEndian.Uint32(cell[local:]), total)
+	err := w.readOverflow(binary.BigEndian.Uint32(cell[local:]), total)
 	return w.long, err
 }
 
-// overflowed appends the content of the overflow pages to w.long.
-func (w *walk) overflowed(next uint32, total int) error {
+// readOverflow appends the content of the overflow pages to w.long.
+func (w *walk) readOverflow(next uint32, total int) error {
 	for len(w.long) < total {
 		if err := w.File.page(next, w.overflow); err != nil {
 			return err
