@@ -18,53 +18,54 @@ const stateLocked = "55P03"
 // is locked because an index is being built is tried again later. [scratch.analyze] analyzes the
 // tables that analysis does not reach.
 type analysis struct {
-	filled chan string // the tables that have all of their rows
-	begin  sync.Once
-	ending chan struct{}
-	ended  sync.WaitGroup
+	filled  chan string // the tables that have all of their rows
+	once    sync.Once
+	stop    chan struct{}
+	running sync.WaitGroup
 }
 
 // newAnalysis returns an analysis of at most the given number of tables.
 func newAnalysis(tables int) *analysis {
-	return &analysis{filled: make(chan string, tables), ending: make(chan struct{})}
+	return &analysis{filled: make(chan string, tables), stop: make(chan struct{})}
 }
 
-// run starts analyzing the filled tables.
-func (a *analysis) run(ctx context.Context, s *scratch, setup []string) {
-	a.begin.Do(func() {
-		a.ended.Go(func() {
+// start starts analyzing the filled tables. Only the first call has an effect.
+func (a *analysis) start(ctx context.Context, s *scratch, setup []string) {
+	a.once.Do(func() {
+		a.running.Go(func() {
 			if conn, err := s.session(ctx, setup); err == nil {
-				a.each(ctx, conn)
+				a.analyzeFilled(ctx, conn)
 				_ = conn.Close(context.WithoutCancel(ctx))
 			}
 		})
 	})
 }
 
-// maxPatience limits how long a failing load waits for the analysis to end.
-const maxPatience = 10 * time.Second
+// maxLockTimeout is the longest lock timeout. It limits how long a failing load waits for the
+// analysis to end.
+const maxLockTimeout = 10 * time.Second
 
-// each analyzes the filled tables. It doubles the lock timeout after each failure to get a lock,
-// because the server logs every such failure as an error.
-func (a *analysis) each(ctx context.Context, conn *pgx.Conn) {
-	patience := 50 * time.Millisecond
+// analyzeFilled analyzes the filled tables. It doubles the lock timeout after each failure to get a
+// lock, because the server logs every such failure as an error.
+func (a *analysis) analyzeFilled(ctx context.Context, conn *pgx.Conn) {
+	timeout := 50 * time.Millisecond
 	for !conn.IsClosed() {
 		select {
-		case <-a.ending:
+		case <-a.stop:
 			return
 		default:
 		}
 		select {
-		case <-a.ending:
+		case <-a.stop:
 			return
 		case table := <-a.filled:
-			_, err := conn.PgConn().Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", patience.Milliseconds())).ReadAll()
+			_, err := conn.PgConn().Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", timeout.Milliseconds())).ReadAll()
 			if err == nil {
 				_, err = conn.PgConn().Exec(ctx, "ANALYZE "+table).ReadAll()
 			}
 			if state(err) == stateLocked {
 				a.filled <- table
-				patience = min(2*patience, maxPatience)
+				timeout = min(2*timeout, maxLockTimeout)
 			}
 		}
 	}
@@ -72,8 +73,8 @@ func (a *analysis) each(ctx context.Context, conn *pgx.Conn) {
 
 // end stops the analysis and returns when the current table is done.
 func (a *analysis) end() {
-	close(a.ending)
-	a.ended.Wait()
+	close(a.stop)
+	a.running.Wait()
 }
 
 // unknownTables lists the tables without complete planner statistics: tables that were never

@@ -21,15 +21,15 @@ func parseBound(text string) (b schema.Bound, ok bool) {
 		b.Remainder, _ = strconv.Atoi(m[2])
 		return b, true
 	}
-	if values, is := strings.CutPrefix(text, "FOR VALUES IN ("); is {
+	if values, found := strings.CutPrefix(text, "FOR VALUES IN ("); found {
 		all, ok := boundValues(strings.TrimSuffix(values, ")"))
 		for _, value := range all {
 			b.In = append(b.In, []schema.Expr{value})
 		}
 		return b, ok
 	}
-	values, is := strings.CutPrefix(text, "FOR VALUES FROM (")
-	if !is {
+	values, found := strings.CutPrefix(text, "FOR VALUES FROM (")
+	if !found {
 		return b, false
 	}
 	// A value can contain the separator too. If the text is cut there, one of the halves does not

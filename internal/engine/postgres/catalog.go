@@ -54,13 +54,13 @@ type catalogDomain struct {
 type catalogTable struct {
 	OID string
 	schema.Name
-	Unlogged  bool
-	Options   []string
-	Identity  string // pg_class.relreplident
-	Bound     string
-	Parents   []schema.Name
-	Partition bool
-	Divided   *struct {
+	Unlogged     bool
+	Options      []string
+	Identity     string // pg_class.relreplident
+	Bound        string
+	Parents      []schema.Name
+	Partition    bool
+	PartitionKey *struct {
 		Strategy string
 		Expr     string
 		Columns  []catalogKey
@@ -156,11 +156,11 @@ func readCatalog(ctx context.Context, conn *pgconn.PgConn) (*catalog, error) {
 	for _, row := range comment {
 		c.comment = row.Comment
 	}
-	if err := c.values(ctx, conn, results[sequencesResult]); err != nil {
+	if err := c.readSequences(ctx, conn, results[sequencesResult]); err != nil {
 		return nil, err
 	}
-	back := "RESET jit; SET client_encoding = " + sessionEncoding(conn.ParameterStatus("server_encoding"))
-	_, err = conn.Exec(ctx, back).ReadAll()
+	reset := "RESET jit; SET client_encoding = " + sessionEncoding(conn.ParameterStatus("server_encoding"))
+	_, err = conn.Exec(ctx, reset).ReadAll()
 	return c, err
 }
 
@@ -190,9 +190,9 @@ func labelJSON(stored *charset.Charset, text string) string {
 	return b.String()
 }
 
-// values reads the sequences' values. It reads each sequence as a table, because no function
-// returns the whole state of a sequence on every server version.
-func (c *catalog) values(ctx context.Context, conn *pgconn.PgConn, listed *pgconn.Result) error {
+// readSequences reads the values of the listed sequences. It reads each sequence as a table,
+// because no function returns the whole state of a sequence on every server version.
+func (c *catalog) readSequences(ctx context.Context, conn *pgconn.PgConn, listed *pgconn.Result) error {
 	const batch = 500
 	for at := 0; at < len(listed.Rows); at += batch {
 		var queries []string
@@ -232,9 +232,9 @@ func relationName(oid string) string {
 }
 
 // collationOf returns an expression for the name of a collation, as a JSON object. The expression
-// is NULL if the collation equals usual.
-func collationOf(oid, usual string) string {
-	return fmt.Sprintf(`(SELECT json_build_object('schema', ln.nspname, 'name', l.collname) FROM pg_collation l JOIN pg_namespace ln ON ln.oid = l.collnamespace WHERE l.oid = %s AND l.oid <> %s)`, oid, usual)
+// is NULL if the collation is the default.
+func collationOf(oid, defaultOID string) string {
+	return fmt.Sprintf(`(SELECT json_build_object('schema', ln.nspname, 'name', l.collname) FROM pg_collation l JOIN pg_namespace ln ON ln.oid = l.collnamespace WHERE l.oid = %s AND l.oid <> %s)`, oid, defaultOID)
 }
 
 // keyOf returns an expression for a column of an index or a partition key, as a JSON object.
@@ -288,7 +288,7 @@ func catalogQueries() []string {
 		`SELECT json_strip_nulls(json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname, 'unlogged', c.relpersistence = 'u', 'options', c.reloptions, 'identity', c.relreplident,
 		'bound', pg_get_expr(c.relpartbound, c.oid), 'partition', c.relispartition, 'comment', obj_description(c.oid, 'pg_class'),
 		'parents', (SELECT json_agg(` + relationName("i.inhparent") + ` ORDER BY inhseqno) FROM pg_inherits i WHERE i.inhrelid = c.oid),
-		'divided', (SELECT json_build_object('strategy', p.partstrat, 'expr', pg_get_expr(p.partexprs, c.oid), 'columns',
+		'partitionkey', (SELECT json_build_object('strategy', p.partstrat, 'expr', pg_get_expr(p.partexprs, c.oid), 'columns',
 			(SELECT json_agg(` + keyOf("u.at", "u.class", collationOf("u.coll", "coalesce(a.attcollation, 0)"), "0") + `
 				FROM unnest(p.partattrs::int2[], p.partclass::oid[], p.partcollation::oid[]) WITH ORDINALITY u(number, class, coll, at)
 				LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number ` + opClass + `))
@@ -350,18 +350,18 @@ func programQuery() string {
 	in := func(table, alias, namespace string) string {
 		return fmt.Sprintf("%s %s JOIN pg_namespace n ON n.oid = %s.%s", table, alias, alias, namespace)
 	}
-	made := func(class, oid string) string { // created with a type, such as the functions of a range
+	implicit := func(class, oid string) string { // created with a type, such as the functions of a range
 		return fmt.Sprintf("EXISTS (SELECT FROM pg_depend d WHERE d.classid = '%s'::regclass AND d.objid = %s AND "+
 			"d.deptype = 'i')", class, oid)
 	}
 	own := func(class, oid string) string { return ownSchemas + " AND " + notOfExtension(class, oid) }
-	added := func(class string) string { return "o.oid >= 16384 AND " + notOfExtension(class, "o.oid") }
+	notBuiltIn := func(class string) string { return "o.oid >= 16384 AND " + notOfExtension(class, "o.oid") }
 	add("CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END", "n.nspname",
 		"p.proname || '(' || CASE WHEN p.prokind = 'a' AND p.pronargs = 0 THEN '*' ELSE (SELECT "+
 			"coalesce(string_agg(format_type(t, NULL), ', ' ORDER BY at), '') FROM unnest(p.proargtypes) WITH "+
 			"ORDINALITY "+
 			"u(t, at)) END || ')'",
-		"NULL", in("pg_proc", "p", "pronamespace"), "NOT "+made("pg_proc", "p.oid")+" AND "+own("pg_proc", "p.oid"))
+		"NULL", in("pg_proc", "p", "pronamespace"), "NOT "+implicit("pg_proc", "p.oid")+" AND "+own("pg_proc", "p.oid"))
 	onTable := "JOIN pg_class c ON c.oid = o.%s JOIN pg_namespace n ON n.oid = c.relnamespace"
 	add("'trigger'", "n.nspname", "o.tgname", "c.relname", "pg_trigger o "+fmt.Sprintf(onTable, "tgrelid"),
 		"NOT o.tgisinternal AND o.tgparentid = 0 AND "+ownSchemas)
@@ -402,15 +402,15 @@ func programQuery() string {
 		{"foreign server", "pg_foreign_server", "srvname"}, {"access method", "pg_am", "amname"},
 		{"language", "pg_language", "lanname"},
 	} {
-		add("'"+kind[0]+"'", "NULL", "o."+kind[2], "NULL", kind[1]+" o", added(kind[1]))
+		add("'"+kind[0]+"'", "NULL", "o."+kind[2], "NULL", kind[1]+" o", notBuiltIn(kind[1]))
 	}
 	add("'user mapping'", "NULL", "format('USER MAPPING %s SERVER %s', o.usename, o.srvname)", "NULL",
 		"pg_user_mappings o", "true")
 	add("'cast'", "NULL", "format('CAST (%s AS %s)', format_type(o.castsource, NULL), format_type(o.casttarget, NULL))",
-		"NULL", "pg_cast o", "NOT "+made("pg_cast", "o.oid")+" AND "+added("pg_cast"))
+		"NULL", "pg_cast o", "NOT "+implicit("pg_cast", "o.oid")+" AND "+notBuiltIn("pg_cast"))
 	add("'transform'", "NULL", "format('TRANSFORM FOR %s LANGUAGE %s', format_type(o.trftype, NULL), l.lanname)",
 		"NULL",
-		"pg_transform o JOIN pg_language l ON l.oid = o.trflang", added("pg_transform"))
+		"pg_transform o JOIN pg_language l ON l.oid = o.trflang", notBuiltIn("pg_transform"))
 	add("'subscription'", "NULL", "o.subname", "NULL", "pg_subscription o",
 		"o.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
 	return "SELECT json_strip_nulls(json_build_object('kind', kind, 'schema', schema, 'name', name, 'on', on_table)) " +

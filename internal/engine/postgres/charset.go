@@ -35,9 +35,9 @@ func charsetOf(name string) *charset.Charset {
 	return charset.Unknown(name)
 }
 
-// converts reports whether both the server and [charsetOf] can convert an encoding to UTF-8 and
+// convertible reports whether both the server and [charsetOf] can convert an encoding to UTF-8 and
 // back.
-func converts(name string) bool {
+func convertible(name string) bool {
 	return name == "UTF8" || name == "" || singleByte(name) != nil || multiByte(name) != nil
 }
 
@@ -69,7 +69,7 @@ func multiByte(name string) encoding.Encoding {
 // sessionEncoding returns the client encoding of snapcli's sessions. It is UTF-8, or SQL_ASCII if
 // the database's encoding cannot be converted, so that strings are transferred unchanged.
 func sessionEncoding(database string) string {
-	if converts(database) {
+	if convertible(database) {
 		return "UTF8"
 	}
 	return asciiOnly

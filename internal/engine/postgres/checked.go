@@ -93,8 +93,8 @@ var clientEncodings = []string{"SJIS", "SHIFT_JIS_2004", "BIG5", "GBK", "UHC", "
 type review struct {
 	stored    *charset.Charset
 	announced *schema.Schema // the schema that a foreign snapshot announces; nil for others
-	left      []string       // entries that are left out
-	classes   []schema.Name  // the operator classes among the entries in left
+	leftOut   []string       // labels of the entries that are left out
+	classes   []schema.Name  // the operator classes that are left out
 }
 
 func notRestored(e dumpEntry, why string) error {
@@ -109,7 +109,7 @@ func notRestored(e dumpEntry, why string) error {
 // do not include the rows of tables, and the extensions to create first.
 func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension, err error) {
 	seen := map[int]bool{}
-	ahead := map[string]bool{"public": true}
+	created := map[string]bool{"public": true} // schemas that exist before pg_restore runs
 	for _, e := range all {
 		if e.desc != "EXTENSION" {
 			continue
@@ -118,19 +118,19 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 		if err != nil {
 			return nil, nil, err
 		}
-		wanted, ahead[x.Schema] = append(wanted, x), true
+		wanted, created[x.Schema] = append(wanted, x), true
 	}
 	for _, e := range all {
 		if seen[e.id] || e.broken {
-			return nil, nil, notRestored(e, "its number or a line break in its name could hide another entry")
+			return nil, nil, notRestored(e, "another entry has the same number, or its name contains a line break")
 		}
 		seen[e.id] = true
 		switch {
-		case slices.Contains(skippedKinds, e.desc), e.desc == "SCHEMA" && ahead[e.tag], e.desc == "COMMENT" &&
-			r.leftComment(e.tag):
+		case slices.Contains(skippedKinds, e.desc), e.desc == "SCHEMA" && created[e.tag],
+			e.desc == "COMMENT" && leftComment(e.tag):
 			continue
 		case slices.Contains(superuserKinds, e.desc):
-			r.left = append(r.left, strings.ToLower(e.desc)+" "+e.tag)
+			r.leftOut = append(r.leftOut, strings.ToLower(e.desc)+" "+e.tag)
 			if e.desc == "OPERATOR CLASS" {
 				r.classes = append(r.classes, schema.Name{Schema: e.namespace, Name: e.tag})
 			}
@@ -146,8 +146,8 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 	return ids, wanted, nil
 }
 
-// leftComment reports whether a comment is on an object that is left out.
-func (r *review) leftComment(tag string) bool {
+// leftComment reports whether the object of a comment is left out, or is the schema public.
+func leftComment(tag string) bool {
 	return tag == "SCHEMA public" || slices.ContainsFunc(append([]string{"EXTENSION"}, superuserKinds...),
 		func(kind string) bool { return strings.HasPrefix(tag, kind+" ") })
 }
@@ -189,7 +189,7 @@ func (r *review) checkEntry(e dumpEntry) error {
 		if !slices.ContainsFunc(patterns, func(p string) bool { _, ok := r.match(p, statement, e); return ok }) {
 			return notRestored(e, "one of its statements does something else")
 		}
-		if why := r.contents(e, statement); why != "" {
+		if why := reasonToRefuse(e, statement); why != "" {
 			return notRestored(e, why)
 		}
 		if err := r.checkClasses(e, statement); err != nil {
@@ -223,9 +223,9 @@ func (r *review) checkClasses(e dumpEntry, s []token) error {
 	return nil
 }
 
-// contents checks the part of a statement after the entry's name, for kinds whose statement could
-// do more than create the object. It returns the reason for refusing the entry, or "".
-func (r *review) contents(e dumpEntry, s []token) string {
+// reasonToRefuse checks the part of a statement after the entry's name, for kinds whose statement
+// could do more than create the object. It returns the reason for refusing the entry, or "".
+func reasonToRefuse(e dumpEntry, s []token) string {
 	has := func(i int, texts ...string) bool {
 		return i+1 < len(s) && s[i].kind == word && slices.Contains(texts, s[i].text)
 	}
@@ -288,7 +288,7 @@ func (r *review) checkRows(e dumpEntry) error {
 		rest = rest[end+1:]
 	}
 	if !ok || len(rest) != 2 || !rest[0].is(word, "from") || !rest[1].is(word, "stdin") {
-		return notRestored(e, "its statement does not only load rows")
+		return notRestored(e, "its statement does more than load rows")
 	}
 	return nil
 }
@@ -360,11 +360,11 @@ func (r *review) requireAnnounced(e dumpEntry) error {
 	}
 	kinds := announcedKinds[e.desc]
 	listed := slices.ContainsFunc(r.announced.Programs, func(p schema.Program) bool {
-		called := p.Name.Name
+		tag := p.Name.Name
 		if p.On != "" {
-			called = p.On + " " + called
+			tag = p.On + " " + tag
 		}
-		return slices.Contains(kinds, p.Kind) && called == e.tag && (p.Schema == "" || p.Schema == e.namespace)
+		return slices.Contains(kinds, p.Kind) && tag == e.tag && (p.Schema == "" || p.Schema == e.namespace)
 	})
 	if e.desc == "TABLE" {
 		listed, kinds = slices.ContainsFunc(r.announced.Tables,

@@ -137,7 +137,7 @@ func TestReviewRefuses(t *testing.T) {
 		t.Error("the same number twice is accepted")
 	}
 	superuser := change("EVENT TRIGGER", "et", "anything")
-	if ids, _, err := r.entries([]dumpEntry{superuser}); err != nil || len(ids) > 0 || len(r.left) != 1 {
+	if ids, _, err := r.entries([]dumpEntry{superuser}); err != nil || len(ids) > 0 || len(r.leftOut) != 1 {
 		t.Errorf("%v, %v", ids, err)
 	}
 }

@@ -18,14 +18,14 @@ import (
 // privileges on them. All other objects that are left out, and the objects that depend on them
 // according to pg_depend, are removed from the dump's table of contents.
 
-// selection is the part of a database that a dump omits. A nil selection omits nothing.
-type selection struct {
+// exclusion is the part of a database that a dump omits. A nil exclusion omits nothing.
+type exclusion struct {
 	relations []relation // with their fates
 	fates     []engine.Fate
-	gone      map[[2]string]bool // the objects that are left out, by the oids of their catalog and of the object
-	names     map[goneName]bool  // the objects in gone, by their names in descriptions
-	comments  bool               // leave out the comments on extensions
-	omitted   schema.Schema      // only Omitted is set
+	objects   map[[2]string]bool    // the objects that are left out, by the oids of their catalog and of the object
+	names     map[excludedName]bool // the same objects, by their names in descriptions
+	comments  bool                  // leave out the comments on extensions
+	omitted   schema.Schema         // only Omitted is set
 }
 
 // relation is a table or a view of the database. Its names are labels.
@@ -37,29 +37,29 @@ type relation struct {
 	rawSchema, rawName []byte
 }
 
-// goneName is the name of an object and, in on, the name of its table.
-type goneName struct{ schema, name, on string }
+// excludedName is the name of an object and, in on, the name of its table.
+type excludedName struct{ schema, name, on string }
 
 // choose finds the objects that a choice leaves out, in conn's transaction.
-func choose(ctx context.Context, conn *pgx.Conn, c engine.Choice) (*selection, error) {
+func choose(ctx context.Context, conn *pgx.Conn, c engine.Choice) (*exclusion, error) {
 	if c.Empty() {
 		return nil, nil //nolint:nilnil // nothing is left out
 	}
-	s := &selection{comments: c.Omits(engine.OmitExtensionComments)}
-	start, err := s.start(ctx, conn, c)
+	s := &exclusion{comments: c.Omits(engine.OmitExtensionComments)}
+	start, err := s.excludeChosen(ctx, conn, c)
 	if err == nil {
-		err = s.follow(ctx, conn, start)
+		err = s.excludeDependents(ctx, conn, start)
 	}
 	return s, err
 }
 
-// goneObjects are objects that are left out, by the oids of their catalog and of the object.
-type goneObjects struct {
+// excludedObjects are objects that are left out, by the oids of their catalog and of the object.
+type excludedObjects struct {
 	catalogs, oids []uint32
 	quiet          []bool // whether the omission is reported elsewhere
 }
 
-func (o *goneObjects) add(catalog, oid uint32, quiet bool) {
+func (o *excludedObjects) add(catalog, oid uint32, quiet bool) {
 	o.catalogs, o.oids, o.quiet = append(o.catalogs, catalog), append(o.oids, oid), append(o.quiet, quiet)
 }
 
@@ -73,9 +73,9 @@ const (
 	pgPublication  = 6104
 )
 
-// start returns the objects that the choice itself leaves out, without the objects that depend on
-// them.
-func (s *selection) start(ctx context.Context, conn *pgx.Conn, c engine.Choice) (o goneObjects, err error) {
+// excludeChosen returns the objects that the choice itself leaves out, without the objects that
+// depend on them.
+func (s *exclusion) excludeChosen(ctx context.Context, conn *pgx.Conn, c engine.Choice) (o excludedObjects, err error) {
 	if s.relations, err = relations(ctx, conn); err != nil {
 		return o, err
 	}
@@ -97,7 +97,7 @@ func (s *selection) start(ctx context.Context, conn *pgx.Conn, c engine.Choice) 
 			o.add(pgClass, r.oid, true)
 		}
 	}
-	for _, add := range []func(context.Context, *pgx.Conn, engine.Choice, *goneObjects) error{
+	for _, add := range []func(context.Context, *pgx.Conn, engine.Choice, *excludedObjects) error{
 		s.omitExtensions, s.omitKinds, s.omitKeys,
 	} {
 		if err := add(ctx, conn, c, &o); err != nil {
@@ -110,7 +110,7 @@ func (s *selection) start(ctx context.Context, conn *pgx.Conn, c engine.Choice) 
 
 // report records the tables that are left out and the tables whose rows are left out. It records a
 // view that is left out only if the choice has no schemas.
-func (s *selection) report(c engine.Choice) {
+func (s *exclusion) report(c engine.Choice) {
 	var tables, rows []string
 	for i, r := range s.relations {
 		label := r.Schema + "." + r.Name
@@ -185,7 +185,7 @@ func namesOf(all []namedObject) []string {
 }
 
 // omitExtensions adds to o the extensions that are left out.
-func (s *selection) omitExtensions(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
+func (s *exclusion) omitExtensions(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *excludedObjects) error {
 	if len(c.Extensions) == 0 {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (s *selection) omitExtensions(ctx context.Context, conn *pgx.Conn, c engine
 }
 
 // omitKinds adds to o the objects of the kinds that are left out.
-func (s *selection) omitKinds(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
+func (s *exclusion) omitKinds(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *excludedObjects) error {
 	for _, kind := range []struct {
 		omit, as, query string
 		catalog         uint32
@@ -239,7 +239,7 @@ func (s *selection) omitKinds(ctx context.Context, conn *pgx.Conn, c engine.Choi
 
 // omitKeys adds to o the foreign keys from tables whose rows are in the dump to tables whose rows
 // are left out.
-func (s *selection) omitKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choice, o *goneObjects) error {
+func (s *exclusion) omitKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choice, o *excludedObjects) error {
 	var empty []uint32
 	for i, r := range s.relations {
 		if s.fates[i] == engine.NoRows {
@@ -263,8 +263,8 @@ func (s *selection) omitKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choic
 
 // omitSchemas adds to o the objects of the schemas that are not chosen. A schema that has a chosen
 // table or an extension remains, without its other objects.
-func (s *selection) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Choice, schemas []namedObject,
-	o *goneObjects) error {
+func (s *exclusion) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Choice, schemas []namedObject,
+	o *excludedObjects) error {
 	if len(c.Schemas) == 0 {
 		return nil
 	}
@@ -382,10 +382,10 @@ LEFT JOIN pg_class o ON o.oid = k.own AND NOT EXISTS (SELECT FROM gone WHERE gon
 LEFT JOIN pg_namespace n ON n.oid = k.namespace LEFT JOIN pg_namespace n2 ON n2.oid = o2.relnamespace
 ORDER BY i.type, i.identity`
 
-// follow finds the objects that depend on the objects that are left out, and leaves them out too.
-// It fails if a remaining table needs one of them.
-func (s *selection) follow(ctx context.Context, conn *pgx.Conn, o goneObjects) error {
-	s.gone, s.names = map[[2]string]bool{}, map[goneName]bool{}
+// excludeDependents finds the objects that depend on the objects that are left out, and leaves them
+// out too. It fails if a remaining table needs one of them.
+func (s *exclusion) excludeDependents(ctx context.Context, conn *pgx.Conn, o excludedObjects) error {
+	s.objects, s.names = map[[2]string]bool{}, map[excludedName]bool{}
 	rows, err := conn.Query(ctx, dependents, o.catalogs, o.oids, o.quiet)
 	if err != nil {
 		return err
@@ -398,8 +398,9 @@ func (s *selection) follow(ctx context.Context, conn *pgx.Conn, o goneObjects) e
 	_, err = pgx.ForEachRow(rows, []any{&catalog, &oid, &quiet, &isKey, &needs, &table, &identity, &namespace, &name,
 		&on}, func() error {
 		what := stored.Label(string(identity))
-		s.gone[[2]string{catalog, oid}] = true
-		s.names[goneName{stored.Label(string(namespace)), stored.Label(string(name)), stored.Label(string(on))}] = true
+		s.objects[[2]string{catalog, oid}] = true
+		s.names[excludedName{stored.Label(string(namespace)), stored.Label(string(name)),
+			stored.Label(string(on))}] = true
 		switch {
 		case needs:
 			return snap.Usage(fmt.Sprintf("the %s needs something that the choice leaves out",
@@ -419,7 +420,7 @@ func (s *selection) follow(ctx context.Context, conn *pgx.Conn, o goneObjects) e
 
 // arguments returns the arguments of pg_dump that exclude tables and rows. Each argument names many
 // tables, because pg_dump searches the whole catalog for each argument.
-func (s *selection) arguments() (args []string) {
+func (s *exclusion) arguments() (args []string) {
 	if s == nil {
 		return nil
 	}
@@ -454,7 +455,7 @@ func (s *selection) arguments() (args []string) {
 func quoteRaw(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // unlocked returns the oids of the tables that pg_dump does not lock.
-func (s *selection) unlocked() []uint32 {
+func (s *exclusion) unlocked() []uint32 {
 	all := []uint32{}
 	if s != nil {
 		for i, r := range s.relations {
@@ -468,7 +469,7 @@ func (s *selection) unlocked() []uint32 {
 
 // skipped returns the fates of the tables and views that are not in the dump completely, by schema
 // and name.
-func (s *selection) skipped() map[[2]string]engine.Fate {
+func (s *exclusion) skipped() map[[2]string]engine.Fate {
 	all := map[[2]string]engine.Fate{}
 	if s != nil {
 		for i, r := range s.relations {
@@ -481,21 +482,21 @@ func (s *selection) skipped() map[[2]string]engine.Fate {
 }
 
 // omits reports whether an entry of the table of contents is left out. Comments and attachments
-// have no oid. They are left out with the entries that they depend on, whose ids are in gone.
-func (s *selection) omits(e dumpEntry, gone map[string]bool) bool {
+// have no oid. They are left out with the entries that they depend on, whose ids are in excluded.
+func (s *exclusion) omits(e dumpEntry, excluded map[string]bool) bool {
 	switch {
 	case s == nil:
 		return false
 	case s.comments && e.desc == "COMMENT" && strings.HasPrefix(e.tag, "EXTENSION "):
 		return true
 	case e.object[0] == "0":
-		return slices.ContainsFunc(e.needs, func(id string) bool { return gone[id] })
+		return slices.ContainsFunc(e.needs, func(id string) bool { return excluded[id] })
 	}
-	return s.gone[e.object]
+	return s.objects[e.object]
 }
 
 // emptyTables adds the tables whose rows are left out to the dumped tables.
-func (s *selection) emptyTables(listed, dumped []engine.Table) []engine.Table {
+func (s *exclusion) emptyTables(listed, dumped []engine.Table) []engine.Table {
 	fates := s.skipped()
 	for _, t := range listed {
 		if fates[[2]string{t.Schema, t.Name}] == engine.NoRows {
@@ -508,30 +509,30 @@ func (s *selection) emptyTables(listed, dumped []engine.Table) []engine.Table {
 }
 
 // apply removes from a description the objects that are left out.
-func (s *selection) apply(d *schema.Schema) {
+func (s *exclusion) apply(d *schema.Schema) {
 	if s == nil {
 		return
 	}
-	gone := func(n schema.Name, on string) bool { return s.names[goneName{n.Schema, n.Name, on}] }
+	excluded := func(n schema.Name, on string) bool { return s.names[excludedName{n.Schema, n.Name, on}] }
 	fates := s.skipped()
 	left := func(n schema.Name) bool { return fates[[2]string{n.Schema, n.Name}] == engine.LeftOut }
 	d.Namespaces = slices.DeleteFunc(d.Namespaces, func(n schema.Namespace) bool {
-		return s.names[goneName{"", n.Name, ""}]
+		return s.names[excludedName{"", n.Name, ""}]
 	})
 	d.Extensions = slices.DeleteFunc(d.Extensions, func(x schema.Extension) bool {
-		return s.names[goneName{"", x.Name, ""}]
+		return s.names[excludedName{"", x.Name, ""}]
 	})
-	d.Enums = slices.DeleteFunc(d.Enums, func(x schema.Enum) bool { return gone(x.Name, "") })
-	d.Domains = slices.DeleteFunc(d.Domains, func(x schema.Domain) bool { return gone(x.Name, "") })
-	d.Sequences = slices.DeleteFunc(d.Sequences, func(x schema.Sequence) bool { return gone(x.Name, "") })
+	d.Enums = slices.DeleteFunc(d.Enums, func(x schema.Enum) bool { return excluded(x.Name, "") })
+	d.Domains = slices.DeleteFunc(d.Domains, func(x schema.Domain) bool { return excluded(x.Name, "") })
+	d.Sequences = slices.DeleteFunc(d.Sequences, func(x schema.Sequence) bool { return excluded(x.Name, "") })
 	d.Tables = slices.DeleteFunc(d.Tables, func(t schema.Table) bool { return left(t.Name) })
 	for i := range d.Tables {
 		t := &d.Tables[i]
 		t.ForeignKeys = slices.DeleteFunc(t.ForeignKeys, func(k schema.ForeignKey) bool {
-			return gone(schema.Name{Schema: t.Schema, Name: k.Name}, t.Name.Name)
+			return excluded(schema.Name{Schema: t.Schema, Name: k.Name}, t.Name.Name)
 		})
 		t.Indexes = slices.DeleteFunc(t.Indexes, func(x schema.Index) bool {
-			return gone(schema.Name{Schema: t.Schema, Name: x.Name}, t.Name.Name)
+			return excluded(schema.Name{Schema: t.Schema, Name: x.Name}, t.Name.Name)
 		})
 	}
 	d.Programs = slices.DeleteFunc(d.Programs, func(p schema.Program) bool {
@@ -539,7 +540,7 @@ func (s *selection) apply(d *schema.Schema) {
 		if p.On != "" {
 			table.Name = p.On
 		}
-		return gone(p.Name, p.On) || left(table)
+		return excluded(p.Name, p.On) || left(table)
 	})
 	d.Omitted = append(d.Omitted, s.omitted.Omitted...)
 }

@@ -47,11 +47,11 @@ func (c *copier) close(ctx context.Context) { _ = c.Conn.Close(context.WithoutCa
 
 func (c *copier) check(ctx context.Context) error {
 	var pid uint32
-	var standby, may bool
+	var standby, mayCreate bool
 	var grant string
 	err := c.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(), rolsuper OR rolcreatedb, format('ALTER ROLE %I CREATEDB', current_user),
 		current_setting('server_version_num')::int / 10000, CASE WHEN pg_has_role(current_user, 'pg_read_all_settings', 'USAGE') THEN current_setting('data_directory') ELSE '' END
-		FROM pg_roles WHERE rolname = current_user`).Scan(&pid, &standby, &may, &grant, &c.server, &c.folder)
+		FROM pg_roles WHERE rolname = current_user`).Scan(&pid, &standby, &mayCreate, &grant, &c.server, &c.folder)
 	switch {
 	case err != nil:
 		return err
@@ -64,7 +64,7 @@ func (c *copier) check(ctx context.Context) error {
 		return &snap.Error{Code: snap.CodeDatabase,
 			Detail: fmt.Sprintf("the PostgreSQL server %s is a standby, where nothing can be created", c.where()),
 			Hint:   "give the primary server in the target's destination"}
-	case !may:
+	case !mayCreate:
 		return &snap.Error{Code: snap.CodeForbidden,
 			Detail: fmt.Sprintf("the PostgreSQL user %q is not allowed to create databases", c.config.User),
 			Hint:   "have a superuser run: " + grant}
@@ -74,11 +74,11 @@ func (c *copier) check(ctx context.Context) error {
 
 // CheckCanClone implements [engine.Cloner].
 func (e Engine) CheckCanClone(ctx context.Context, raw string) error {
-	return e.copying(ctx, raw, func(*copier) error { return nil })
+	return e.withCopier(ctx, raw, func(*copier) error { return nil })
 }
 
-// copying calls f with a session on the server of a database.
-func (e Engine) copying(ctx context.Context, raw string, f func(*copier) error) error {
+// withCopier calls f with a session on the server of a database.
+func (e Engine) withCopier(ctx context.Context, raw string, f func(*copier) error) error {
 	d, err := e.parse(raw)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (e Engine) copying(ctx context.Context, raw string, f func(*copier) error) 
 // superuser. The mark is the version of the database's row in the catalog, which changes when
 // somebody allows connections again.
 func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
-	err = e.copying(ctx, raw, func(c *copier) error {
+	err = e.withCopier(ctx, raw, func(c *copier) error {
 		_, err := c.Exec(ctx, "ALTER DATABASE "+c.quoted()+" ALLOW_CONNECTIONS false")
 		if err == nil {
 			mark, err = c.mark(ctx)
@@ -120,7 +120,7 @@ func (e Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions)
 	if err != nil {
 		return err
 	}
-	return e.copying(ctx, from, func(c *copier) error {
+	return e.withCopier(ctx, from, func(c *copier) error {
 		if err := holdName(ctx, c.Conn, d.name()); err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (c *copier) copyTo(ctx context.Context, name string, o engine.CopyOptions) 
 			return engine.ErrNotSealed
 		}
 	}
-	size, err := c.room(ctx)
+	size, err := c.checkSpace(ctx)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (c *copier) copyTo(ctx context.Context, name string, o engine.CopyOptions) 
 		}
 	}
 	if state(err) == stateInUse {
-		return c.used(ctx, err)
+		return c.inUse(ctx, err)
 	}
 	return err
 }
@@ -191,9 +191,9 @@ func (c *copier) createFrom(ctx context.Context, name string, size int64) error 
 	return err
 }
 
-// room returns the size of the session's database, and an error if the disk of a server on this
-// machine cannot hold another copy of it.
-func (c *copier) room(ctx context.Context) (size int64, err error) {
+// checkSpace returns the size of the session's database, and an error if the disk of a server on
+// this machine cannot hold another copy of it.
+func (c *copier) checkSpace(ctx context.Context) (size int64, err error) {
 	err = c.QueryRow(ctx, "SELECT coalesce(max(pg_database_size(oid)), 0) FROM pg_database WHERE datname = $1",
 		c.name()).Scan(&size)
 	if err != nil || c.folder == "" || !c.local() {
@@ -206,15 +206,15 @@ func (c *copier) room(ctx context.Context) (size int64, err error) {
 	return size, engine.NoRoom(size, "on the PostgreSQL server "+c.where(), free)
 }
 
-// used returns a conflict that names the connections to the session's database.
-func (c *copier) used(ctx context.Context, cause error) error {
-	who, err := connections(ctx, c.Conn, c.name())
+// inUse returns a conflict that names the connections to the session's database.
+func (c *copier) inUse(ctx context.Context, cause error) error {
+	others, err := connections(ctx, c.Conn, c.name())
 	if err != nil {
 		return err
 	}
 	by := "another session"
-	if len(who) > 0 {
-		by = engine.List(who)
+	if len(others) > 0 {
+		by = engine.List(others)
 	}
 	return &snap.Error{Code: snap.CodeConflict, Cause: cause,
 		Detail: fmt.Sprintf("the database %q is in use by %s, and PostgreSQL copies only databases without connections",
@@ -292,6 +292,7 @@ func (c *copier) reset(ctx context.Context, from database, o engine.CopyOptions)
 	return err
 }
 
+// exchange renames the clone and gives its name to the copy, in one transaction.
 func (c *copier) exchange(ctx context.Context) error {
 	id := func(suffix string) string { return pgx.Identifier{c.name() + suffix}.Sanitize() }
 	tx, err := c.Begin(ctx)
@@ -337,7 +338,7 @@ func (e Engine) withClone(ctx context.Context, raw string, f func(*copier) error
 	if err != nil {
 		return err
 	}
-	return e.copying(ctx, raw, func(c *copier) error {
+	return e.withCopier(ctx, raw, func(c *copier) error {
 		if err := holdName(ctx, c.Conn, c.name()); err != nil {
 			return err
 		}
@@ -398,11 +399,11 @@ func (e Engine) States(ctx context.Context, urls []string) ([]engine.DatabaseSta
 	return all, nil
 }
 
-func databaseState(ctx context.Context, conn *pgx.Conn, name string) (l engine.DatabaseState, err error) {
+func databaseState(ctx context.Context, conn *pgx.Conn, name string) (s engine.DatabaseState, err error) {
 	err = conn.QueryRow(ctx, "SELECT count(*) > 0, coalesce(max(pg_database_size(oid)), 0) FROM pg_database WHERE "+
-		"datname = $1", name).Scan(&l.Exists, &l.Size)
+		"datname = $1", name).Scan(&s.Exists, &s.Size)
 	if err == nil {
-		l.Connections, err = connections(ctx, conn, name)
+		s.Connections, err = connections(ctx, conn, name)
 	}
-	return l, err
+	return s, err
 }

@@ -21,15 +21,15 @@ const endOfRows = "\\.\n\n\n"
 // condense copies a dump with larger chunks, and returns the number of rows of each table, by
 // schema and name. It does not copy entries that are left out. If there is a relay, condense reads
 // the rows from the relay. A dump of an unknown version is copied unchanged, and no counts are
-// returned. With a relay or a selection, condense writes nothing of such a dump and returns an
+// returned. With a relay or an exclusion, condense writes nothing of such a dump and returns an
 // error, which is errUnknownVersion if there is a relay.
-func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]string]tally, error) {
-	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}, left: left}
+func condense(r io.Reader, via *relay, excluded *exclusion, w io.Writer) (map[[2]string]tally, error) {
+	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}, excluded: excluded}
 	d.header()
 	entries := d.contents()
 	head := d.echo.Bytes()
 	if d.err == nil {
-		undate(head[d.timeAt:])
+		clearTime(head[d.timeAt:])
 	}
 	d.echo = nil
 	if errors.Is(d.err, io.EOF) || errors.Is(d.err, io.ErrUnexpectedEOF) {
@@ -38,7 +38,7 @@ func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]str
 	if d.err != nil && via != nil {
 		return nil, errUnknownVersion
 	}
-	if d.err != nil && left != nil {
+	if d.err != nil && excluded != nil {
 		return nil, fmt.Errorf("leave out objects: %w", d.err)
 	}
 	if _, err := w.Write(head); err != nil {
@@ -65,7 +65,7 @@ func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]str
 			return out.objects()
 		}
 		before := out.wrote
-		rows, err := out.rowsVia(via)
+		rows, err := out.relayRows(via)
 		if name, ok := data[id]; ok {
 			counts[name] = out.tally(rows, before)
 		}
@@ -74,19 +74,19 @@ func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]str
 	return counts, errors.Join(err, out.out.Flush())
 }
 
-// undate replaces the time in a dump's header with a constant, so that two dumps of the same data
-// are equal. The fields of the time are seconds, minutes, hours, day, month, years since 1900, and
-// daylight saving.
-func undate(b []byte) {
+// clearTime replaces the time in a dump's header with a constant, so that two dumps of the same
+// data are equal. The fields of the time are seconds, minutes, hours, day, month, years since 1900,
+// and daylight saving.
+func clearTime(b []byte) {
 	for i, v := range [7]byte{0, 0, 0, 1, 0, 70, 0} {
 		copy(b[5*i:], []byte{0, v, 0, 0, 0}) // a sign and four bytes, lowest byte first
 	}
 }
 
-// rowsVia writes a block with the rows that the relay intercepted, and returns their number.
-func (r *rewriter) rowsVia(via *relay) (rows int64, err error) {
+// relayRows writes a block with the rows that the relay intercepted, and returns their number.
+func (r *rewriter) relayRows(via *relay) (rows int64, err error) {
 	if via == nil {
-		return r.condensed()
+		return r.copyRows()
 	}
 	err = via.nextTable(func(chunk []byte) error {
 		rows += int64(bytes.Count(chunk, []byte("\n")))
@@ -102,8 +102,8 @@ func (r *rewriter) rowsVia(via *relay) (rows int64, err error) {
 	return rows, r.d.err
 }
 
-// condensed copies a block of a table's rows and returns their number.
-func (r *rewriter) condensed() (rows int64, err error) {
+// copyRows copies a block of a table's rows in larger chunks and returns their number.
+func (r *rewriter) copyRows() (rows int64, err error) {
 	chunk := make([]byte, 0, 2*chunkSize)
 	put := func() {
 		rows += int64(bytes.Count(chunk, []byte("\n")))

@@ -96,7 +96,7 @@ func TestCondenseKeepsWhatIsNotUnderstood(t *testing.T) {
 		t.Errorf("%v, %q", err, out.String())
 	}
 	full := errors.New("full")
-	if _, err := condense(strings.NewReader(newer), nil, nil, &failing{w: refusing{full}}); !errors.Is(err, full) {
+	if _, err := condense(strings.NewReader(newer), nil, nil, &errWriter{w: refusing{full}}); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 }

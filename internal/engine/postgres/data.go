@@ -20,15 +20,15 @@ import (
 // created is filled with FREEZE, in the transaction that truncated it, so that later steps need not
 // visit its rows again. A table that several sessions fill cannot use FREEZE. When a session has no
 // tables left to fill, the analysis of the filled tables starts.
-func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *analysis) (map[[2]string]int64, error) {
+func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, stats *analysis) (map[[2]string]int64, error) {
 	var mu sync.Mutex
-	counts, seen := map[[2]string]int64{}, s.progress()
-	load := ctx
+	counts, report := map[[2]string]int64{}, s.progress()
+	loadCtx := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	for range jobs {
 		g.Go(func() error {
 			if jobs > 1 {
-				defer ahead.run(load, s, u.layout.setup)
+				defer stats.start(loadCtx, s, u.layout.setup)
 			}
 			b := u.rows.next()
 			if b == nil {
@@ -40,15 +40,15 @@ func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *a
 			}
 			defer s.release(ctx, conn)
 			for ; b != nil; b = u.rows.next() {
-				rows, err := s.loadBlock(ctx, conn, b, u.rows.rows(b, seen))
+				rows, err := s.loadBlock(ctx, conn, b, u.rows.rows(b, report))
 				if err != nil {
 					return s.dataFailure(b, err)
 				}
 				mu.Lock()
 				counts[b.key()] += rows
 				mu.Unlock()
-				if b.settled && !b.shared {
-					ahead.filled <- b.table()
+				if b.analyzable && !b.shared {
+					stats.filled <- b.table()
 				}
 			}
 			return nil

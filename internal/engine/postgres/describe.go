@@ -45,7 +45,7 @@ func (c *catalog) schema() *schema.Schema {
 	for i := range c.indexes {
 		d.plainIndex(&c.indexes[i])
 	}
-	d.divide()
+	d.partitioning()
 	for i := range c.tables {
 		d.s.Tables = append(d.s.Tables, d.tables[c.tables[i].OID].Table)
 	}
@@ -67,8 +67,8 @@ type describer struct {
 // described is a table that is being described.
 type described struct {
 	schema.Table
-	from *catalogTable
-	odd  map[string]bool // columns of other types that are described as text
+	from   *catalogTable
+	asText map[string]bool // columns of other types that are described as text
 }
 
 func (d *describer) index() {
@@ -103,9 +103,10 @@ func (d *describer) program(kind string, name schema.Name, on string) {
 	d.s.Programs = append(d.s.Programs, schema.Program{Kind: kind, Name: name, On: on})
 }
 
-// typeOf returns the type with this oid. If descriptions do not support the type, it returns the
-// type text, which can store the values of every type, and odd is true.
-func (d *describer) typeOf(oid string, written string) (t schema.Type, odd bool) {
+// typeOf returns the type with this oid. full is its full form with modifiers. If descriptions do
+// not support the type, typeOf returns the type text, which can store the values of every type, and
+// asText is true.
+func (d *describer) typeOf(oid, full string) (t schema.Type, asText bool) {
 	from, dims := d.types[oid], 0
 	if element, ok := d.types[from.Element]; ok {
 		from, dims = element, 1
@@ -116,24 +117,25 @@ func (d *describer) typeOf(oid string, written string) (t schema.Type, odd bool)
 	case d.own[name]:
 		t.Own = true
 	case d.extended[name] != "":
-		t.Extension, t.Args = d.extended[name], typeArgs(written)
+		t.Extension, t.Args = d.extended[name], typeArgs(full)
 	default:
-		return d.builtin(from.Text, written, dims)
+		return builtin(from.Text, full, dims)
 	}
 	return orText(t)
 }
 
-func orText(t schema.Type) (_ schema.Type, odd bool) {
+// orText returns the type text instead of a type that descriptions do not support.
+func orText(t schema.Type) (_ schema.Type, asText bool) {
 	if !t.Allowed(dialect) {
 		return schema.Type{Name: "text"}, true
 	}
 	return t, false
 }
 
-// builtin returns a built-in type. text is its name, such as "character varying", and written its
-// full form with modifiers, such as "character varying(20)[]".
-func (d *describer) builtin(text, written string, dims int) (schema.Type, bool) {
-	t := schema.Type{Name: text, Args: typeArgs(written), Dims: dims}
+// builtin returns a built-in type. name is a name such as "character varying", and full the full
+// form with modifiers, such as "character varying(20)[]".
+func builtin(name, full string, dims int) (_ schema.Type, asText bool) {
+	t := schema.Type{Name: name, Args: typeArgs(full), Dims: dims}
 	if !t.Allowed(dialect) {
 		t.Args = nil // such as the fields of an interval
 	}
@@ -187,16 +189,16 @@ func (d *describer) resolve(e *schema.Expr, columns []string) bool {
 }
 
 func (d *describer) domain(from catalogDomain) schema.Domain {
-	t, odd := d.typeOf(from.Type, from.Mod)
+	t, asText := d.typeOf(from.Type, from.Mod)
 	x := schema.Domain{Name: from.Name, Type: t, NotNull: from.NotNull, Comment: from.Comment}
-	if from.Default != "" && !odd {
+	if from.Default != "" && !asText {
 		x.Default = d.expr(from.Default)
 	}
 	if from.Default != "" && x.Default == nil {
 		d.program("default", from.Name, "")
 	}
 	for _, k := range from.Checks {
-		if e := d.expr(k.Expr, "value"); e != nil && !odd {
+		if e := d.expr(k.Expr, "value"); e != nil && !asText {
 			x.Checks = append(x.Checks, schema.Check{Name: k.Name, Expr: *e, Comment: k.Comment})
 		} else {
 			d.program("check constraint", schema.Name{Schema: from.Schema, Name: k.Name}, from.Name.Name)
@@ -210,7 +212,7 @@ func (d *describer) domain(from catalogDomain) schema.Domain {
 func replicaIdentity(kind string) string { return map[string]string{"f": "full", "n": "nothing"}[kind] }
 
 func (d *describer) table(from *catalogTable) {
-	t := &described{from: from, odd: map[string]bool{}}
+	t := &described{from: from, asText: map[string]bool{}}
 	t.Name, t.Comment = from.Name, from.Comment
 	options := map[string]string{}
 	for _, option := range from.Options {
@@ -234,12 +236,12 @@ func (d *describer) table(from *catalogTable) {
 }
 
 func (d *describer) column(t *described, from *catalogColumn) schema.Column {
-	typ, odd := d.typeOf(from.Type, from.Mod)
-	t.odd[from.Name] = odd
+	typ, asText := d.typeOf(from.Type, from.Mod)
+	t.asText[from.Name] = asText
 	c := schema.Column{Name: from.Name, Type: typ, NotNull: from.NotNull, Computed: from.Generated, Local: from.Local,
 		Comment: from.Comment}
 	if from.Default != "" {
-		if !odd {
+		if !asText {
 			c.Default = d.expr(from.Default)
 		}
 		if c.Default == nil {
@@ -257,13 +259,10 @@ func (d *describer) column(t *described, from *catalogColumn) schema.Column {
 
 func builtinCollation(name *schema.Name) bool { return name != nil && name.Schema == "pg_catalog" }
 
-// plain reports whether the description has all of these columns, with their own types and stored
+// exact reports whether the description has all of these columns, with their own types and stored
 // values.
-func (t *described) plain(columns ...string) bool {
-	return !slices.ContainsFunc(columns, func(name string) bool {
-		at := slices.IndexFunc(t.Columns, func(c schema.Column) bool { return c.Name == name })
-		return at < 0 || t.odd[name] || t.Columns[at].Computed
-	})
+func (t *described) exact(columns ...string) bool {
+	return t.stored(columns...) && !slices.ContainsFunc(columns, func(name string) bool { return t.asText[name] })
 }
 
 func (t *described) names() []string {
@@ -305,7 +304,7 @@ func (d *describer) constraint(k *catalogConstraint) {
 
 func (d *describer) check(t *described, k *catalogConstraint) bool {
 	e := d.expr(k.Expr, k.Columns...)
-	if e == nil || !t.plain(k.Columns...) {
+	if e == nil || !t.exact(k.Columns...) {
 		return false
 	}
 	t.Checks = append(t.Checks, schema.Check{Name: k.Name, Expr: *e, NotValid: !k.Valid, NoInherit: k.NoInherit,
@@ -386,9 +385,10 @@ func (d *describer) plainIndex(x *catalogIndex) {
 // has an operator class or a collation that descriptions do not allow.
 func (t *described) keyColumns(from []catalogKey, method string) (all []schema.KeyColumn, ok bool) {
 	for _, k := range from {
-		own := k.OpSchema != "pg_catalog" && !allowedExtension(k.OpExtension)
-		odd := t.odd[k.Name] && (k.OpClass != "" || method != "btree" && method != "hash")
-		if k.Name == "" || own || odd || !t.stored(k.Name) || k.Collation != nil && !builtinCollation(k.Collation) {
+		custom := k.OpSchema != "pg_catalog" && !allowedExtension(k.OpExtension)
+		mismatch := t.asText[k.Name] && (k.OpClass != "" || method != "btree" && method != "hash")
+		if k.Name == "" || custom || mismatch || !t.stored(k.Name) ||
+			k.Collation != nil && !builtinCollation(k.Collation) {
 			return nil, false
 		}
 		column := schema.KeyColumn{Name: k.Name, Desc: k.Desc, OpClass: k.OpClass, Collation: k.Collation}
@@ -398,15 +398,15 @@ func (t *described) keyColumns(from []catalogKey, method string) (all []schema.K
 	return all, len(all) > 0
 }
 
-// divide describes partitioning and inheritance. If descriptions do not allow a table's partition
-// key, the table is described as not partitioned, and its partitions as tables that inherit from
-// it.
-func (d *describer) divide() {
-	byName, whole := map[schema.Name]*described{}, map[schema.Name]bool{}
+// partitioning describes partitioning and inheritance. If descriptions do not allow a table's
+// partition key, the table is described as not partitioned, and its partitions as tables that
+// inherit from it.
+func (d *describer) partitioning() {
+	byName, undivided := map[schema.Name]*described{}, map[schema.Name]bool{}
 	for _, t := range d.tables {
 		byName[t.Name] = t
-		if t.from.Divided != nil && !d.divided(t) {
-			whole[t.Name] = true
+		if t.from.PartitionKey != nil && !d.partitionKey(t) {
+			undivided[t.Name] = true
 			d.program("partition key", t.Name, "")
 		}
 	}
@@ -421,23 +421,23 @@ func (d *describer) divide() {
 		case !t.from.Partition:
 			t.Inherits = parents
 		case len(parents) == 0:
-		case whole[parents[0]] && t.Partitions == nil:
+		case undivided[parents[0]] && t.Partitions == nil:
 			t.Inherits = parents
-		case !whole[parents[0]]:
-			d.part(t, parents[0])
+		case !undivided[parents[0]]:
+			d.bound(t, parents[0])
 		}
 	}
 }
 
-// divided describes the partition key of a table. It returns false if descriptions do not allow
-// the key.
-func (d *describer) divided(t *described) bool {
-	from := t.from.Divided
+// partitionKey describes the partition key of a table. It returns false if descriptions do not
+// allow the key.
+func (d *describer) partitionKey(t *described) bool {
+	from := t.from.PartitionKey
 	p := &schema.Partitions{Method: map[string]string{"r": "range", "l": "list", "h": "hash"}[from.Strategy]}
 	for _, k := range from.Columns {
 		if k.Name != "" {
 			columns, ok := t.keyColumns([]catalogKey{k}, "")
-			if !ok || t.odd[k.Name] {
+			if !ok || t.asText[k.Name] {
 				return false
 			}
 			p.Columns = append(p.Columns, columns...)
@@ -454,8 +454,8 @@ func (d *describer) divided(t *described) bool {
 	return p.Method != "" && len(p.Columns) > 0
 }
 
-// part describes the bound of a partition, which decides which of the parent's rows it has.
-func (d *describer) part(t *described, parent schema.Name) {
+// bound describes the bound of a partition, which decides which of the parent's rows it has.
+func (d *describer) bound(t *described, parent schema.Name) {
 	bound, ok := parseBound(t.from.Bound)
 	for _, values := range append(slices.Clone(bound.In), bound.From, bound.To) {
 		for i := range values {

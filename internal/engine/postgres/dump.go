@@ -23,7 +23,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if err != nil {
 		return engine.Info{}, err
 	}
-	d.grants, d.tables = o.WithGrants, true
+	d.withGrants, d.tablesOnly = o.WithGrants, true
 	pgDump := e.findTool("pg_dump")
 	conn, err := d.connect(ctx)
 	if err != nil {
@@ -48,11 +48,11 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 			return info, d.failure(err)
 		}
 		out := &engine.Counter{W: w, O: o}
-		return retryMoved(out, func() (engine.Info, error) { return d.dumpSubset(ctx, tool, info, out, o) })
+		return retryChanged(out, func() (engine.Info, error) { return d.dumpSubset(ctx, tool, info, out, o) })
 	}
 	o.Begin("dump")
 	out := &engine.Counter{W: w, O: o}
-	return retryMoved(out, func() (engine.Info, error) { return d.dumpOnce(ctx, tool, info, out, o) })
+	return retryChanged(out, func() (engine.Info, error) { return d.dumpOnce(ctx, tool, info, out, o) })
 }
 
 // describe sets the description of the chosen objects, as conn's transaction sees them. The
@@ -62,10 +62,10 @@ func (d database) describe(ctx context.Context, conn *pgx.Conn, info *engine.Inf
 	if info.Schema, err = describeSchema(ctx, conn.PgConn()); err != nil {
 		return err
 	}
-	if err := describeOmitted(ctx, conn, d.left, info); err != nil {
+	if err := describeOmitted(ctx, conn, d.excluded, info); err != nil {
 		return err
 	}
-	if d.grants {
+	if d.withGrants {
 		if err := describeGrants(ctx, conn, info.Schema); err != nil {
 			return err
 		}
@@ -85,14 +85,14 @@ func (d database) dumpArguments(t tool, snapshot string) []string {
 	if major(t.version) >= 18 { // planner statistics contain values from rows
 		args = append(args, "--no-statistics")
 	}
-	return append(args, d.left.arguments()...)
+	return append(args, d.excluded.arguments()...)
 }
 
-// retryMoved calls dump. It calls dump again if others dropped, rewrote or locked a table before
+// retryChanged calls dump. It calls dump again if others dropped, rewrote or locked a table before
 // pg_dump had locked all tables. Nothing has been written in that case.
-func retryMoved(w *engine.Counter, dump func() (engine.Info, error)) (info engine.Info, err error) {
+func retryChanged(w *engine.Counter, dump func() (engine.Info, error)) (info engine.Info, err error) {
 	for range 5 {
-		if info, err = dump(); w.Done > 0 || !schemaMoved(err) {
+		if info, err = dump(); w.Done > 0 || !schemaChanged(err) {
 			return info, err
 		}
 	}
@@ -123,27 +123,27 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 		err = conn.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot)
 	}
 	if err == nil {
-		d.left, err = choose(ctx, conn, o.Choice)
+		d.excluded, err = choose(ctx, conn, o.Choice)
 	}
 	if err != nil {
 		return info, d.failure(err)
 	}
 	var counts map[[2]string]tally
 	var warnings []string
-	g, both := errgroup.WithContext(ctx)
+	g, groupCtx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		conn, err := d.inSnapshot(both, snapshot)
+		conn, err := d.inSnapshot(groupCtx, snapshot)
 		if err != nil {
 			return err
 		}
-		defer conn.Close(context.WithoutCancel(both))
-		if err = inspect(both, conn, &info); err == nil {
-			err = d.describe(both, conn, &info)
+		defer conn.Close(context.WithoutCancel(groupCtx))
+		if err = inspect(groupCtx, conn, &info); err == nil {
+			err = d.describe(groupCtx, conn, &info)
 		}
 		return d.failure(err)
 	})
 	g.Go(func() (err error) {
-		counts, warnings, err = d.dump(both, t, snapshot, w)
+		counts, warnings, err = d.dump(groupCtx, t, snapshot, w)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -153,15 +153,16 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 		return info, err
 	}
 	info.Warnings = append(info.Warnings, warnings...)
-	info.Tables = d.left.emptyTables(info.Tables, merge(info.Tables, counts))
+	info.Tables = d.excluded.emptyTables(info.Tables, merge(info.Tables, counts))
 	return info, nil
 }
 
-func schemaMoved(err error) bool {
+// schemaChanged reports whether a dump failed because others changed the schema or held a lock.
+func schemaChanged(err error) bool {
 	return err != nil && (errors.Is(err, errRewritten) || strings.Contains(err.Error(), "does not exist") ||
 		strings.Contains(err.Error(), "cache lookup failed") ||
 		strings.Contains(err.Error(), "statement timeout") ||
-		strings.Contains(err.Error(), "access to non-system view") || // replaced a table or a sequence
+		strings.Contains(err.Error(), "access to non-system view") || // a view has replaced a table or a sequence
 		strings.Contains(err.Error(), "could not open relation"))
 }
 
@@ -189,20 +190,20 @@ func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot stri
 	[]string, error) {
 	args := d.dumpArguments(t, snapshot)
 	if via == nil {
-		cmd, said, done, err := d.program(ctx, t, args...)
+		cmd, stderr, done, err := d.program(ctx, t, args...)
 		if err != nil {
 			return nil, nil, err
 		}
-		counts, warnings, err := d.dumpBy(ctx, cmd, said, nil, snapshot, w)
+		counts, warnings, err := d.dumpBy(ctx, cmd, stderr, nil, snapshot, w)
 		return counts, warnings, cmp.Or(done(), err)
 	}
-	cmd, said := via.command(ctx, t, args...)
-	return d.dumpBy(ctx, cmd, said, via, snapshot, w)
+	cmd, stderr := via.command(ctx, t, args...)
+	return d.dumpBy(ctx, cmd, stderr, via, snapshot, w)
 }
 
 // dumpBy starts pg_dump and condenses its output. It returns the number of rows of each table and
 // pg_dump's warnings.
-func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr, via *relay, snapshot string,
+func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, stderr *engine.Stderr, via *relay, snapshot string,
 	w io.Writer) (map[[2]string]tally, []string, error) {
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -211,13 +212,13 @@ func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
 	}
-	out, stream := &failing{w: w}, bufio.NewReaderSize(stdout, 1<<20)
+	out, stream := &errWriter{w: w}, bufio.NewReaderSize(stdout, 1<<20)
 	if err := d.checkLocked(ctx, stream, snapshot); err != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		return nil, nil, err
 	}
-	counts, failed := condense(stream, via, d.left, out)
+	counts, failed := condense(stream, via, d.excluded, out)
 	early := errors.Is(failed, io.EOF) || errors.Is(failed, io.ErrUnexpectedEOF)
 	if early { // the output ended early: pg_dump is about to print the reason
 		_, _ = io.Copy(io.Discard, stream)
@@ -229,21 +230,21 @@ func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr
 	case out.err != nil:
 		return nil, nil, out.err
 	case err != nil && (failed == nil || early || ctx.Err() != nil):
-		return nil, nil, d.toolFailure(ctx, "pg_dump", said, err)
+		return nil, nil, d.toolFailure(ctx, "pg_dump", stderr, err)
 	case failed != nil:
 		return nil, nil, fmt.Errorf("read from pg_dump: %w", failed)
 	}
-	return counts, said.Warnings(), nil
+	return counts, stderr.Warnings(), nil
 }
 
-// failing remembers an error of its writer, so that callers can distinguish failures to write from
-// failures to read.
-type failing struct {
+// errWriter remembers an error of its writer, so that callers can distinguish failures to write
+// from failures to read.
+type errWriter struct {
 	w   io.Writer
 	err error
 }
 
-func (f *failing) Write(p []byte) (int, error) {
+func (f *errWriter) Write(p []byte) (int, error) {
 	n, err := f.w.Write(p)
 	f.err = err
 	return n, err

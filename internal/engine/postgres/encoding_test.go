@@ -302,7 +302,7 @@ func TestCharsetsAreTheServers(t *testing.T) {
 		t.Errorf("%v: other characters for %q", err, differ)
 	}
 	for _, e := range append(single, "EUC_JP", "EUC_KR", "EUC_CN") {
-		if !converts(e) || read[e] < 40 {
+		if !convertible(e) || read[e] < 40 {
 			t.Errorf("%s: %d characters", e, read[e])
 		}
 	}

@@ -24,18 +24,18 @@ import (
 
 // existing is the database whose content a load replaces.
 type existing struct {
-	place    database
-	tx       pgx.Tx // the transaction of the whole load; nil if the database is filled in place
-	conn     *pgx.Conn
-	patience time.Duration
-	server   int
-	content  content
-	o        engine.Options
+	place       database
+	tx          pgx.Tx // the transaction of the whole load; nil if the database is filled in place
+	conn        *pgx.Conn
+	lockTimeout time.Duration
+	server      int
+	content     content
+	o           engine.Options
 }
 
-// lockPatience is how long a step of a load into an existing database waits for locks that others
-// hold, unless [Engine.LockPatience] is set.
-const lockPatience = 30 * time.Second
+// defaultLockTimeout is how long a step of a load into an existing database waits for locks that
+// others hold, unless [Engine.LockTimeout] is set.
+const defaultLockTimeout = 30 * time.Second
 
 // restoreInto implements [Engine.Restore] for an existing database.
 func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o engine.Options) (engine.Scratch,
@@ -44,9 +44,9 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 	if err != nil {
 		return nil, err
 	}
-	x := &existing{place: d, conn: conn, o: o, patience: e.LockPatience}
-	if x.patience == 0 {
-		x.patience = lockPatience
+	x := &existing{place: d, conn: conn, o: o, lockTimeout: e.LockTimeout}
+	if x.lockTimeout == 0 {
+		x.lockTimeout = defaultLockTimeout
 	}
 	if o.Into == engine.Existing {
 		o.Jobs = 1
@@ -55,7 +55,7 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 	if err = d.requireDirect(ctx, conn); err == nil {
 		err = checkGrants(ctx, conn, dump, o)
 	}
-	if err == nil && !generates(dump) && reviewOf(dump) != nil {
+	if err == nil && !onlyGenerated(dump) && reviewOf(dump) != nil {
 		err = s.requireConfined(ctx)
 	}
 	if err == nil {
@@ -65,7 +65,7 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 		err = s.fill(ctx, e, dump)
 	}
 	if err == nil {
-		err = x.inherit(ctx)
+		err = x.inheritRights(ctx)
 	}
 	if err != nil {
 		x.leave(context.WithoutCancel(ctx))
@@ -74,7 +74,8 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 	return s, nil
 }
 
-// begin makes room for the new content.
+// begin frees the names of the new content. It renames the old schemas or, if inPlace is set,
+// removes them for good.
 func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (err error) {
 	if err := x.hold(ctx); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (e
 // hold takes the lock that allows only one load into this database at a time. The lock ends with
 // the connection.
 func (x *existing) hold(ctx context.Context) error {
-	if _, err := x.conn.Exec(ctx, "SET lock_timeout = '"+x.wait()+"'"); err != nil {
+	if _, err := x.conn.Exec(ctx, "SET lock_timeout = '"+x.timeoutSQL()+"'"); err != nil {
 		return err
 	}
 	err := holdName(ctx, x.conn, x.place.name())
@@ -126,7 +127,7 @@ func (x *existing) hold(ctx context.Context) error {
 	return err
 }
 
-func (x *existing) wait() string { return fmt.Sprintf("%dms", x.patience.Milliseconds()) }
+func (x *existing) timeoutSQL() string { return fmt.Sprintf("%dms", x.lockTimeout.Milliseconds()) }
 
 // makeRoom renames the old schemas, and removes everything else that is replaced.
 func (x *existing) makeRoom(ctx context.Context) error {
@@ -139,7 +140,7 @@ func (x *existing) makeRoom(ctx context.Context) error {
 			}
 		}
 	}
-	if err := x.locking(ctx, x.o.Terminate, func() error { return x.exec(ctx, x.content.Objects...) }); err != nil {
+	if err := x.withLocks(ctx, x.o.Terminate, func() error { return x.exec(ctx, x.content.Objects...) }); err != nil {
 		return err
 	}
 	if !x.o.OnlyIfEmpty {
@@ -192,12 +193,12 @@ func (x *existing) exec(ctx context.Context, statements ...string) error {
 
 const ownLargeObjects = "SELECT lo_unlink(oid) FROM pg_largeobject_metadata WHERE pg_has_role(lomowner, 'USAGE')"
 
-// locking runs a step that needs locks on the old objects. If another session holds such a lock for
-// longer than x.patience, locking returns a conflict that names the session. With kick, it ends the
-// session instead.
-func (x *existing) locking(ctx context.Context, kick bool, step func() error) error {
+// withLocks runs a step that needs locks on the old objects. If another session holds such a lock
+// for longer than x.lockTimeout, withLocks returns a conflict that names the session. With
+// terminate, it ends the session instead.
+func (x *existing) withLocks(ctx context.Context, terminate bool, step func() error) error {
 	for attempt := 0; ; attempt++ {
-		if err := x.exec(ctx, "SAVEPOINT step", "SET LOCAL lock_timeout = '"+x.wait()+"'"); err != nil {
+		if err := x.exec(ctx, "SAVEPOINT step", "SET LOCAL lock_timeout = '"+x.timeoutSQL()+"'"); err != nil {
 			return err
 		}
 		err := step()
@@ -210,15 +211,15 @@ func (x *existing) locking(ctx context.Context, kick bool, step func() error) er
 		if err := x.exec(ctx, "ROLLBACK TO step"); err != nil {
 			return err
 		}
-		if err := x.freeLocks(ctx, kick, err); err != nil {
+		if err := x.freeLocks(ctx, terminate, err); err != nil {
 			return err
 		}
 	}
 }
 
-// freeLocks returns a conflict that names a session with locks on replaced objects. With kick, it
-// instead ends all sessions with such locks. If there is no such session, it returns nil.
-func (x *existing) freeLocks(ctx context.Context, kick bool, cause error) error {
+// freeLocks returns a conflict that names a session with locks on replaced objects. With terminate,
+// it instead ends all sessions with such locks. If there is no such session, it returns nil.
+func (x *existing) freeLocks(ctx context.Context, terminate bool, cause error) error {
 	rows, err := x.conn.Query(ctx, holders, x.content.oids())
 	if err != nil {
 		return err
@@ -233,7 +234,7 @@ func (x *existing) freeLocks(ctx context.Context, kick bool, cause error) error 
 	if err != nil || len(all) == 0 { // the sessions have ended: try again
 		return err
 	}
-	if kick {
+	if terminate {
 		for _, h := range all {
 			if _, err := x.conn.Exec(ctx, "SELECT pg_terminate_backend($1)", h.PID); err != nil {
 				return err
@@ -263,7 +264,7 @@ WHERE l.granted AND l.pid <> pg_backend_pid()
 
 // dropOld drops the renamed schemas. If only an empty database may be replaced, it fails if
 // somebody has created an object in these schemas.
-func (x *existing) dropOld(ctx context.Context, kick bool) error {
+func (x *existing) dropOld(ctx context.Context, terminate bool) error {
 	var old []string
 	for _, n := range x.content.Schemas {
 		if n.Renamed && x.tx != nil {
@@ -277,7 +278,7 @@ func (x *existing) dropOld(ctx context.Context, kick bool) error {
 	if x.o.OnlyIfEmpty {
 		how = " RESTRICT"
 	}
-	err := x.locking(ctx, kick, func() error {
+	err := x.withLocks(ctx, terminate, func() error {
 		return x.exec(ctx, "SET LOCAL client_min_messages = error", "DROP SCHEMA "+strings.Join(old, ", ")+how)
 	})
 	if state(err) == stateDependents && x.o.OnlyIfEmpty {
@@ -287,8 +288,8 @@ func (x *existing) dropOld(ctx context.Context, kick bool) error {
 }
 
 // swap drops the old content and commits the new content.
-func (x *existing) swap(ctx context.Context, kick bool) error {
-	if err := x.dropOld(ctx, kick); err != nil {
+func (x *existing) swap(ctx context.Context, terminate bool) error {
+	if err := x.dropOld(ctx, terminate); err != nil {
 		return err
 	}
 	if err := x.exec(ctx, "SET client_min_messages = error", "DROP SCHEMA IF EXISTS "+engine.Unfinished); err != nil ||
@@ -303,15 +304,15 @@ func (x *existing) swap(ctx context.Context, kick bool) error {
 	return x.tx.Commit(ctx)
 }
 
-// inherit gives the new schemas the owners and rights of the old schemas, as far as the user is
-// allowed to.
-func (x *existing) inherit(ctx context.Context) error {
+// inheritRights gives the new schemas the owners and rights of the old schemas, as far as the user
+// is allowed to.
+func (x *existing) inheritRights(ctx context.Context) error {
 	for _, n := range x.content.Schemas {
 		for _, statement := range n.Inherit {
-			var there bool
+			var exists bool
 			err := x.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)",
-				n.Name).Scan(&there)
-			if err == nil && there {
+				n.Name).Scan(&exists)
+			if err == nil && exists {
 				err = x.attempt(ctx, statement)
 			}
 			if err != nil && state(err) != stateNoRight {
@@ -344,9 +345,9 @@ func (x *existing) schemas() (all []string) {
 	return append(all, x.content.fresh...)
 }
 
-// only returns the tables in got that the snapshot has. An existing database can have other tables
-// in schemas that the load does not change.
-func (x *existing) only(got, want []engine.Table) []engine.Table {
+// tablesOf returns the tables in got that the snapshot has. An existing database can have other
+// tables in schemas that the load does not change.
+func (x *existing) tablesOf(got, want []engine.Table) []engine.Table {
 	if x == nil {
 		return got
 	}
@@ -382,14 +383,14 @@ func (s *scratch) release(ctx context.Context, conn *pgx.Conn) {
 // inTransaction reports whether the whole load is one transaction.
 func (s *scratch) inTransaction() bool { return s.into != nil && s.into.tx != nil }
 
-// beginner begins a transaction, or a savepoint in one.
-type beginner interface {
+// txBeginner begins a transaction, or a savepoint in one.
+type txBeginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// transaction returns the beginner for a transaction in a session: the session, or the load's own
-// transaction.
-func (s *scratch) transaction(conn *pgx.Conn) beginner {
+// transaction returns the value that begins a transaction in a session: the session itself or, if
+// the whole load is one transaction, that transaction.
+func (s *scratch) transaction(conn *pgx.Conn) txBeginner {
 	if s.inTransaction() {
 		return s.into.tx
 	}

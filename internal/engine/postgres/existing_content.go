@@ -94,9 +94,9 @@ func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err
 	}
 	var n namespace
 	var extended bool
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	_, err = pgx.ForEachRow(rows, []any{&n.OID, &n.Name, &n.Own, &extended, &n.Inherit}, func() error {
-		there[n.Name] = true
+		exists[n.Name] = true
 		n.Renamed = n.Own && !extended
 		if wanted[n.Name] || whole && n.Renamed {
 			c.Schemas = append(c.Schemas, n)
@@ -110,7 +110,7 @@ func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err
 		return c, err
 	}
 	for name := range wanted {
-		if !there[name] {
+		if !exists[name] {
 			c.fresh = append(c.fresh, name)
 		}
 	}
@@ -119,7 +119,7 @@ func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err
 			return c, err
 		}
 	}
-	if err := requirePlaces(ctx, tx, dump.Info.Schema); err != nil {
+	if err := requireExtensionSchemas(ctx, tx, dump.Info.Schema); err != nil {
 		return c, err
 	}
 	rows, err = tx.Query(ctx, "SELECT extname::text FROM pg_extension WHERE NOT pg_has_role(extowner, 'USAGE')")
@@ -129,7 +129,7 @@ func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err
 	if c.others, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 		return c, err
 	}
-	c.Objects, err = c.drops(ctx, tx, whole)
+	c.Objects, err = c.dropStatements(ctx, tx, whole)
 	return c, err
 }
 
@@ -195,11 +195,11 @@ func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
 		Hint: "as an administrator, run: " + charset.Readable(statement) + "; nothing was changed"}
 }
 
-// drops returns the statements that remove the replaced objects outside of the renamed schemas.
-// Publications, event triggers and foreign servers come first. They belong to no schema and are
-// only removed if whole is set. Then come relations, because the sequences that they own are
-// dropped with them, and then all other objects.
-func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, error) {
+// dropStatements returns the statements that remove the replaced objects outside of the renamed
+// schemas. Publications, event triggers and foreign servers come first. They belong to no schema
+// and are only removed if whole is set. Then come relations, because the sequences that they own
+// are dropped with them, and then all other objects.
+func (c content) dropStatements(ctx context.Context, tx pgx.Tx, whole bool) ([]string, error) {
 	rows, err := tx.Query(ctx, inSchemas+`
 		SELECT format('DROP %s IF EXISTS %s CASCADE', type, identity) FROM (
 			SELECT type, identity, CASE WHEN classid = 'pg_class'::regclass AND type <> 'SEQUENCE' THEN 1 ELSE 2 END
@@ -223,7 +223,7 @@ func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, er
 // requireNoDependents returns a conflict if an object that the load keeps depends on an object that
 // it replaces, because dropping the latter would drop both.
 func (c content) requireNoDependents(ctx context.Context, tx pgx.Tx) error {
-	var who, what string
+	var kept, replaced string
 	err := tx.QueryRow(ctx, `
 		WITH placed (classid, objid, at) AS (
 			SELECT 'pg_class'::regclass, oid, relnamespace FROM pg_class
@@ -250,20 +250,20 @@ func (c content) requireNoDependents(ctx context.Context, tx pgx.Tx) error {
 			WHERE d.deptype IN ('n', 'a') AND r.at = ANY ($1::oid[]) AND o.at <> ALL ($1::oid[]) AND `+ownSchemas+`
 				AND NOT EXISTS (SELECT FROM pg_depend e
 					WHERE e.classid = d.refclassid AND e.objid = d.refobjid AND e.deptype = 'e')
-			ORDER BY d.classid, d.objid LIMIT 1) d`, c.oids()).Scan(&who, &what)
-	if err != nil || who == "" {
+			ORDER BY d.classid, d.objid LIMIT 1) d`, c.oids()).Scan(&kept, &replaced)
+	if err != nil || kept == "" {
 		return err
 	}
 	return &snap.Error{Code: snap.CodeConflict,
-		Detail: fmt.Sprintf("the load would keep the %s, which needs the %s that it replaces", charset.Readable(who),
-			charset.Readable(what)),
+		Detail: fmt.Sprintf("the load would keep the %s, which needs the %s that it replaces", charset.Readable(kept),
+			charset.Readable(replaced)),
 		Hint: fmt.Sprintf("drop the %s first, and create it again after the load; nothing was changed",
-			charset.Readable(who))}
+			charset.Readable(kept))}
 }
 
-// requirePlaces returns a conflict if an extension that the snapshot needs is in a different schema
-// of the database, where the snapshot's objects would not find it.
-func requirePlaces(ctx context.Context, tx pgx.Tx, s *schema.Schema) error {
+// requireExtensionSchemas returns a conflict if an extension that the snapshot needs is in a
+// different schema of the database, where the snapshot's objects would not find it.
+func requireExtensionSchemas(ctx context.Context, tx pgx.Tx, s *schema.Schema) error {
 	if s == nil {
 		return nil
 	}
@@ -272,13 +272,13 @@ func requirePlaces(ctx context.Context, tx pgx.Tx, s *schema.Schema) error {
 	if err != nil {
 		return err
 	}
-	at := map[string]string{}
+	schemas := map[string]string{} // by extension
 	var name, in string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &in}, func() error { at[name] = in; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&name, &in}, func() error { schemas[name] = in; return nil }); err != nil {
 		return err
 	}
 	for _, x := range s.Extensions {
-		if in, ok := at[x.Name]; ok && in != x.Schema && x.Schema != "" && x.Schema != "pg_catalog" {
+		if in, ok := schemas[x.Name]; ok && in != x.Schema && x.Schema != "" && x.Schema != "pg_catalog" {
 			return &snap.Error{Code: snap.CodeConflict,
 				Detail: fmt.Sprintf("the extension %q is in the schema %q in the destination, but in %q in the "+
 					"snapshot", x.Name, in, x.Schema),

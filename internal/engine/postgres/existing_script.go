@@ -16,7 +16,7 @@ import (
 
 // restore runs the scripts that pg_restore writes for some sections of the dump, in the load's
 // transaction.
-func (x *existing) restore(ctx context.Context, run restoring, args ...string) error {
+func (x *existing) restore(ctx context.Context, run restoreRun, args ...string) error {
 	var sections, others []string
 	for _, a := range args {
 		if strings.HasPrefix(a, "--section=") {
@@ -38,10 +38,10 @@ func (x *existing) restore(ctx context.Context, run restoring, args ...string) e
 
 // section runs the script of one section. The data section has the large objects. Its script can be
 // run in parts, because each of its statements ends at the end of a line.
-func (x *existing) section(ctx context.Context, run restoring, args []string, parts bool) error {
+func (x *existing) section(ctx context.Context, run restoreRun, args []string, parts bool) error {
 	args = append(args, "--file=-")
 	args = append(args, omitFlags...)
-	cmd, said := engine.Program(ctx, run.tool.path, append(args, run.file)...)
+	cmd, stderr := engine.Program(ctx, run.tool.path, append(args, run.file)...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -58,7 +58,7 @@ func (x *existing) section(ctx context.Context, run restoring, args []string, pa
 		return failed
 	}
 	if err != nil {
-		return x.place.toolFailure(ctx, "pg_restore", said, err)
+		return x.place.toolFailure(ctx, "pg_restore", stderr, err)
 	}
 	return nil
 }

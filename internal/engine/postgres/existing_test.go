@@ -241,7 +241,7 @@ func TestLockedByOthers(t *testing.T) {
 			if _, err := other.Exec(t.Context(), "BEGIN; INSERT INTO t VALUES (1)"); err != nil {
 				t.Fatal(err)
 			}
-			e := Engine{LockPatience: 100 * time.Millisecond}
+			e := Engine{LockTimeout: 100 * time.Millisecond}
 			_, err := e.into(t, to, d, engine.Options{Into: engine.Existing})
 			if snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), "holds a lock on public.t") ||
 				!strings.Contains(hintOf(err), fmt.Sprintf("pg_terminate_backend(%d)", other.PgConn().PID())) {

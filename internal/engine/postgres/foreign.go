@@ -24,7 +24,7 @@ func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpackin
 	if err != nil {
 		return err
 	}
-	run := restoring{server: major(server), jobs: s.o.Jobs, properties: info.Properties}
+	run := restoreRun{server: major(server), jobs: s.o.Jobs, properties: info.Properties}
 	if s.into == nil {
 		if err := s.create(ctx, run); err != nil {
 			return s.place.failure(err)
@@ -34,7 +34,7 @@ func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpackin
 	if err := s.prepare(ctx, g); err != nil {
 		return olderServer(s.db.failure(err), info.ServerVersion, server)
 	}
-	counts, err := s.generated(ctx, g, u)
+	counts, err := s.createAndFill(ctx, g, u)
 	if err != nil {
 		return olderServer(s.db.failure(err), info.ServerVersion, server)
 	}
@@ -64,11 +64,11 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 	}
 	defer s.release(ctx, conn)
 	for _, x := range g.s.Extensions {
-		if err := s.extend(ctx, conn, x); err != nil {
+		if err := s.createExtension(ctx, conn, x); err != nil {
 			return s.db.extensionFailure(x, err)
 		}
 	}
-	facts := func(query string, see func(name, namespace string)) error {
+	forEach := func(query string, see func(name, namespace string)) error {
 		rows, err := conn.Query(ctx, query)
 		if err != nil {
 			return err
@@ -77,18 +77,18 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 		_, err = pgx.ForEachRow(rows, []any{&name, &namespace}, func() error { see(name, namespace); return nil })
 		return err
 	}
-	err = facts("SELECT opcname::text, nspname::text FROM pg_opclass JOIN pg_namespace n ON n.oid = opcnamespace",
+	err = forEach("SELECT opcname::text, nspname::text FROM pg_opclass JOIN pg_namespace n ON n.oid = opcnamespace",
 		func(name, namespace string) { g.opClasses[name] = namespace })
 	if err != nil {
 		return err
 	}
-	return facts("SELECT collname::text, '' FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace",
+	return forEach("SELECT collname::text, '' FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace",
 		func(name, _ string) { g.locales[name] = true })
 }
 
-// extend creates an extension, and before it the extension's schema, which the load's role then
-// owns.
-func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension) error {
+// createExtension creates an extension, and before it the extension's schema, which the load's role
+// then owns.
+func (s *scratch) createExtension(ctx context.Context, conn *pgx.Conn, x schema.Extension) error {
 	owner := "CURRENT_USER"
 	if s.loader.name != "" {
 		owner = s.loader.quoted()
@@ -105,10 +105,10 @@ func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension
 	return err
 }
 
-// makeExtensions creates the extensions that checked entries need. It first refuses the load if the
-// entries would run with more rights than they need. The user who loads creates allowed extensions,
-// and the load's role creates the others.
-func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
+// createExtensions creates the extensions that checked entries need. It first refuses the load if
+// the entries would run with more rights than they need. The user who loads creates allowed
+// extensions, and the load's role creates the others.
+func (s *scratch) createExtensions(ctx context.Context, u *unpacking) error {
 	if u.review == nil {
 		return nil
 	}
@@ -117,8 +117,8 @@ func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 			return err
 		}
 	}
-	for _, what := range u.review.left {
-		s.o.Notify("left out, because only a superuser may create it: " + what)
+	for _, label := range u.review.leftOut {
+		s.o.Notify("left out, because only a superuser may create it: " + label)
 	}
 	for _, x := range u.layout.extensions {
 		connect := s.connect
@@ -129,7 +129,7 @@ func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 		if err != nil {
 			return err
 		}
-		err = pgx.BeginFunc(ctx, s.transaction(conn), func(pgx.Tx) error { return s.extend(ctx, conn, x) })
+		err = pgx.BeginFunc(ctx, s.transaction(conn), func(pgx.Tx) error { return s.createExtension(ctx, conn, x) })
 		s.release(ctx, conn)
 		if err != nil && allowedExtension(x.Name) {
 			return s.db.extensionFailure(x, err)
@@ -178,22 +178,22 @@ func (s *scratch) requireConfined(ctx context.Context) error {
 	return nil
 }
 
-// generated creates the tables, fills them, and creates the rest.
-func (s *scratch) generated(ctx context.Context, g *generator, u *unpacking) (map[[2]string]int64, error) {
+// createAndFill creates the tables, fills them, and creates the rest.
+func (s *scratch) createAndFill(ctx context.Context, g *generator, u *unpacking) (map[[2]string]int64, error) {
 	definitions, err := g.definitions()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.each(ctx, definitions); err != nil {
+	if err := s.inSequence(ctx, definitions); err != nil {
 		return nil, err
 	}
 	<-u.known
 	if u.layout == nil {
 		return nil, u.rows.wait()
 	}
-	ahead := newAnalysis(len(u.layout.tables))
-	defer ahead.end()
-	counts, err := s.loadData(ctx, u, s.o.Jobs, ahead)
+	stats := newAnalysis(len(u.layout.tables))
+	defer stats.end()
+	counts, err := s.loadData(ctx, u, s.o.Jobs, stats)
 	if err == nil {
 		err = u.rows.wait()
 	}
@@ -206,11 +206,11 @@ func (s *scratch) generated(ctx context.Context, g *generator, u *unpacking) (ma
 	if err := s.indexes(ctx, g, u); err != nil {
 		return nil, err
 	}
-	if err := s.inParallel(ctx, g.references()); err != nil {
+	if err := s.inParallel(ctx, g.foreignKeys()); err != nil {
 		return nil, err
 	}
 	rest := g.rest()
-	return counts, cmp.Or(g.err, s.each(ctx, rest))
+	return counts, cmp.Or(g.err, s.inSequence(ctx, rest))
 }
 
 // indexes creates the keys and indexes. The largest tables come first. Parent tables come after
@@ -252,7 +252,7 @@ func (s *scratch) indexes(ctx context.Context, g *generator, u *unpacking) error
 	if err := s.inParallel(ctx, first); err != nil {
 		return err
 	}
-	return s.each(ctx, then)
+	return s.inSequence(ctx, then)
 }
 
 var generatedSession = []string{"SET check_function_bodies = off"}
@@ -261,8 +261,8 @@ var generatedSession = []string{"SET check_function_bodies = off"}
 // every created object takes locks.
 const statementsPerTransaction = 50
 
-// each runs statements one after the other.
-func (s *scratch) each(ctx context.Context, statements []string) error {
+// inSequence runs statements one after the other.
+func (s *scratch) inSequence(ctx context.Context, statements []string) error {
 	conn, err := s.session(ctx, generatedSession)
 	if err != nil {
 		return err
@@ -310,14 +310,14 @@ func (s *scratch) inParallel(ctx context.Context, statements []string) error {
 		return err
 	}
 	close(again)
-	var left []string
+	var failed []string
 	for statement := range again {
-		left = append(left, statement)
+		failed = append(failed, statement)
 	}
-	if len(left) == 0 {
+	if len(failed) == 0 {
 		return nil
 	}
-	return s.each(ctx, left)
+	return s.inSequence(ctx, failed)
 }
 
 // largeObjects creates the large objects in the file that the unpacking wrote.

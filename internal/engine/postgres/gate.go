@@ -73,15 +73,15 @@ func socketCommand(ctx context.Context, t tool, dir, name, user string, args ...
 	u := url.URL{Scheme: "postgres", RawQuery: url.Values{"host": {dir}, "port": {socketPort}}.Encode()}
 	config := &pgx.ConnConfig{Config: pgconn.Config{Database: name, User: user}}
 	place := database{raw: u.String(), config: config}
-	cmd, said := t.command(ctx, place, args...)
+	cmd, stderr := t.command(ctx, place, args...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }),
 		place.environment()...)
-	return cmd, said
+	return cmd, stderr
 }
 
-// welcome completes the start of a program's session, with the values that the server sent to
-// snapcli.
-func welcome(b *pgproto3.Backend, server *pgconn.HijackedConn) error {
+// completeStartup completes the start of a program's session, with the values that the server sent
+// to snapcli.
+func completeStartup(b *pgproto3.Backend, server *pgconn.HijackedConn) error {
 	b.Send(&pgproto3.AuthenticationOk{})
 	for name, value := range server.ParameterStatuses {
 		b.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
@@ -111,7 +111,7 @@ type gate struct {
 	dir      string
 	listener net.Listener
 	sessions sync.WaitGroup
-	asked    context.Context //nolint:containedctx // the context of the program's run; done if the run was stopped
+	runCtx   context.Context //nolint:containedctx // the context of the program's run; done if the run was stopped
 	stop     context.CancelFunc
 
 	mu   sync.Mutex
@@ -121,21 +121,21 @@ type gate struct {
 
 // program prepares a run of a program against the database. The caller must call done after the
 // run. done returns an error if a connection of the program failed.
-func (d database) program(ctx context.Context, t tool, args ...string) (cmd *exec.Cmd, said *engine.Stderr,
+func (d database) program(ctx context.Context, t tool, args ...string) (cmd *exec.Cmd, stderr *engine.Stderr,
 	done func() error, err error) {
 	if d.way == nil {
-		cmd, said = t.command(ctx, d, args...)
-		return cmd, said, func() error { return nil }, nil
+		cmd, stderr = t.command(ctx, d, args...)
+		return cmd, stderr, func() error { return nil }, nil
 	}
 	g := &gate{d: d, open: map[uint32]*pgconn.HijackedConn{}}
 	if g.listener, g.dir, err = privateSocket(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	cmd, said = socketCommand(ctx, t, g.dir, d.name(), d.config.User, args...)
-	g.asked = ctx
+	cmd, stderr = socketCommand(ctx, t, g.dir, d.name(), d.config.User, args...)
+	g.runCtx = ctx
 	ctx, g.stop = context.WithCancel(ctx)
 	g.sessions.Go(func() { g.accept(ctx) })
-	return cmd, said, g.close, nil
+	return cmd, stderr, g.close, nil
 }
 
 func (g *gate) accept(ctx context.Context) {
@@ -153,15 +153,15 @@ func (g *gate) accept(ctx context.Context) {
 
 // serve connects one session of the program, or cancels a statement of another session.
 func (g *gate) serve(ctx context.Context, client net.Conn) {
-	silent := context.AfterFunc(ctx, func() { client.Close() })
-	defer silent()
+	keepClient := context.AfterFunc(ctx, func() { client.Close() })
+	defer keepClient()
 	b := pgproto3.NewBackend(client, client)
 	first, err := b.ReceiveStartupMessage()
 	if err != nil {
 		return
 	}
-	if asked, ok := first.(*pgproto3.CancelRequest); ok {
-		g.cancel(ctx, asked.ProcessID)
+	if request, ok := first.(*pgproto3.CancelRequest); ok {
+		g.cancel(ctx, request.ProcessID)
 		return
 	}
 	server, err := g.connect(ctx)
@@ -171,12 +171,12 @@ func (g *gate) serve(ctx context.Context, client net.Conn) {
 		return
 	}
 	defer g.forget(server)
-	ended := context.AfterFunc(ctx, func() { server.Conn.Close() })
-	defer ended()
-	if welcome(b, server) == nil {
+	keepServer := context.AfterFunc(ctx, func() { server.Conn.Close() })
+	defer keepServer()
+	if completeStartup(b, server) == nil {
 		splice(client, server.Conn)
 	}
-	if g.asked.Err() != nil { // a long statement would not notice that its program was stopped
+	if g.runCtx.Err() != nil { // a long statement would not notice that its program was stopped
 		cancelOn(ctx, server)
 	}
 }

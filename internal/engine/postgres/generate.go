@@ -12,8 +12,8 @@ import (
 )
 
 // This file generates the statements that create a described database. The names, strings and
-// numbers in the statements come from a description that [schema.Schema.Check] and [vetting.check]
-// have accepted. They are quoted here or by package schema.
+// numbers in the statements come from a description that [schema.Schema.Check] and
+// [validator.check] have accepted. They are quoted here or by package schema.
 
 // generator writes the statements for one server.
 type generator struct {
@@ -57,12 +57,12 @@ func wrongDescription(format string, args ...any) error {
 	}
 }
 
-func quote(name string) string       { return schema.Quote(dialect, name) }
-func quoteName(n schema.Name) string { return n.Quote(dialect) }
-func quoteText(text string) string   { return schema.QuoteText(dialect, text) }
-func quoteAll(names []string) string { return "(" + strings.Join(quoteEach(names), ", ") + ")" }
-func typeSQL(t schema.Type) string   { return t.SQL(dialect) }
-func within(s, name string) string   { return quoteName(schema.Name{Schema: s, Name: name}) }
+func quote(name string) string         { return schema.Quote(dialect, name) }
+func quoteName(n schema.Name) string   { return n.Quote(dialect) }
+func quoteText(text string) string     { return schema.QuoteText(dialect, text) }
+func columnList(names []string) string { return "(" + strings.Join(quoteEach(names), ", ") + ")" }
+func typeSQL(t schema.Type) string     { return t.SQL(dialect) }
+func qualify(s, name string) string    { return quoteName(schema.Name{Schema: s, Name: name}) }
 func quoteEach(names []string) (all []string) {
 	for _, name := range names {
 		all = append(all, quote(name))
@@ -95,7 +95,7 @@ func (g *generator) definitions() (all []string, err error) {
 			all = append(all, "CREATE SEQUENCE "+quoteName(q.Name)+g.sequence(q, true))
 		}
 	}
-	domains, err := inOrder(g.s.Domains, func(x schema.Domain) schema.Name { return x.Name },
+	domains, err := sortByDependency(g.s.Domains, func(x schema.Domain) schema.Name { return x.Name },
 		func(x schema.Domain) []schema.Name {
 			return []schema.Name{{Schema: x.Type.Schema, Name: x.Type.Name}}
 		})
@@ -105,14 +105,14 @@ func (g *generator) definitions() (all []string, err error) {
 	for _, x := range domains {
 		all = append(all, g.domain(x))
 	}
-	tables, err := inOrder(g.s.Tables, tableName, func(t schema.Table) []schema.Name { return t.Inherits })
+	tables, err := sortByDependency(g.s.Tables, tableName, func(t schema.Table) []schema.Name { return t.Inherits })
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range tables {
 		all = append(all, g.table(t)...)
 	}
-	parts, err := inOrder(g.s.Tables, tableName, func(t schema.Table) []schema.Name {
+	parts, err := sortByDependency(g.s.Tables, tableName, func(t schema.Table) []schema.Name {
 		if t.PartitionOf == nil {
 			return nil
 		}
@@ -130,8 +130,8 @@ func (g *generator) definitions() (all []string, err error) {
 
 func tableName(t schema.Table) schema.Name { return t.Name }
 
-// inOrder sorts objects so that each one comes after the objects that it depends on.
-func inOrder[T any](all []T, name func(T) schema.Name, needs func(T) []schema.Name) (sorted []T, err error) {
+// sortByDependency sorts objects so that each one comes after the objects that it depends on.
+func sortByDependency[T any](all []T, name func(T) schema.Name, needs func(T) []schema.Name) (sorted []T, err error) {
 	at, state := map[schema.Name]int{}, make([]int, len(all))
 	for i, x := range all {
 		at[name(x)] = i
@@ -312,7 +312,7 @@ func (g *generator) keyColumns(columns []schema.KeyColumn) string {
 			if g.opClasses[k.OpClass] == "" {
 				g.fail("there is no operator class %q", k.OpClass)
 			}
-			text += " " + within(g.opClasses[k.OpClass], k.OpClass)
+			text += " " + qualify(g.opClasses[k.OpClass], k.OpClass)
 		}
 		if k.Desc {
 			text += " DESC"
@@ -374,7 +374,7 @@ func include(columns []string) string {
 	if len(columns) == 0 {
 		return ""
 	}
-	return " INCLUDE " + quoteAll(columns)
+	return " INCLUDE " + columnList(columns)
 }
 
 func (g *generator) key(t schema.Table, k schema.Key) string {
@@ -394,30 +394,30 @@ func (g *generator) key(t schema.Table, k schema.Key) string {
 	default:
 		text += " UNIQUE "
 	}
-	return text + quoteAll(columns) + include(k.Include) + deferrable(k.Deferrable, k.InitiallyDeferred)
+	return text + columnList(columns) + include(k.Include) + deferrable(k.Deferrable, k.InitiallyDeferred)
 }
 
-func deferrable(may, initially bool) string {
+func deferrable(can, initially bool) string {
 	switch {
 	case initially:
 		return " DEFERRABLE INITIALLY DEFERRED"
-	case may:
+	case can:
 		return " DEFERRABLE"
 	}
 	return ""
 }
 
-// references returns the statements for the foreign keys of all tables.
-func (g *generator) references() (all []string) {
+// foreignKeys returns the statements for the foreign keys of all tables.
+func (g *generator) foreignKeys() (all []string) {
 	for _, t := range g.s.Tables {
 		for _, f := range t.ForeignKeys {
 			text := "ALTER TABLE " + quoteName(t.Name) + " ADD"
 			if f.Name != "" {
 				text += " CONSTRAINT " + quote(f.Name)
 			}
-			text += " FOREIGN KEY " + quoteAll(f.Columns) + " REFERENCES " + quoteName(f.To)
+			text += " FOREIGN KEY " + columnList(f.Columns) + " REFERENCES " + quoteName(f.To)
 			if len(f.ToColumns) > 0 {
-				text += " " + quoteAll(f.ToColumns)
+				text += " " + columnList(f.ToColumns)
 			}
 			if f.MatchFull {
 				text += " MATCH FULL"
@@ -429,7 +429,7 @@ func (g *generator) references() (all []string) {
 				text += " ON DELETE " + f.OnDelete
 			}
 			if len(f.SetColumns) > 0 {
-				text += " " + quoteAll(f.SetColumns)
+				text += " " + columnList(f.SetColumns)
 			}
 			text += deferrable(f.Deferrable, f.InitiallyDeferred)
 			if f.NotValid {
@@ -508,7 +508,7 @@ func (g *generator) comments() (all []string) {
 			}
 		}
 		for _, x := range t.Indexes {
-			add("INDEX "+within(t.Schema, x.Name), x.Comment)
+			add("INDEX "+qualify(t.Schema, x.Name), x.Comment)
 		}
 		constraint := func(name, comment string) {
 			if name != "" {

@@ -165,7 +165,7 @@ func hostileDescription(r *rapid.T) {
 	for _, t := range s.Tables {
 		all = append(all, g.indexes(t)...)
 	}
-	all = slices.Concat(all, g.references(), g.rest())
+	all = slices.Concat(all, g.foreignKeys(), g.rest())
 	if g.err != nil {
 		return
 	}

@@ -17,18 +17,18 @@ const unknownSetting = "transaction_timeout"
 
 func setsUnknown(t tool, server int) bool { return major(t.version) >= 17 && server < 17 }
 
-// ignoring receives the standard error of a pg_restore that does not stop at errors. It forwards
-// the output to said, without the errors about unknownSetting, and calls failed at the first other
-// error.
-type ignoring struct {
-	said   *engine.Stderr
+// errorFilter receives the standard error of a pg_restore that does not stop at errors. It forwards
+// the output to stderr, without the errors about unknownSetting, and calls failed at the first
+// other error.
+type errorFilter struct {
+	stderr *engine.Stderr
 	failed func()
-	real   bool
-	line   []byte
+	found  bool   // failed was called
+	line   []byte // the beginning of a line whose end has not been written yet
 }
 
 // Write implements io.Writer.
-func (i *ignoring) Write(p []byte) (int, error) {
+func (i *errorFilter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
 		i.line = append(i.line, line...)
@@ -41,22 +41,22 @@ func (i *ignoring) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (i *ignoring) see(line string) {
+func (i *errorFilter) see(line string) {
 	if strings.Contains(line, unknownSetting) || strings.Contains(line, "warning: errors ignored on restore") {
 		return
 	}
-	_, _ = i.said.Write([]byte(line))
-	if !i.real && strings.Contains(line, "error:") {
-		i.real = true
+	_, _ = i.stderr.Write([]byte(line))
+	if !i.found && strings.Contains(line, "error:") {
+		i.found = true
 		i.failed()
 	}
 }
 
 // onlyIgnored reports whether pg_restore completed and exited with status 1 only because of ignored
 // errors.
-func (i *ignoring) onlyIgnored(err error) bool {
+func (i *errorFilter) onlyIgnored(err error) bool {
 	var exit *exec.ExitError
-	return !i.real && errors.As(err, &exit) && exit.ExitCode() == 1
+	return !i.found && errors.As(err, &exit) && exit.ExitCode() == 1
 }
 
 // olderServer adds the likely reason to a failure if the destination's server is older than the

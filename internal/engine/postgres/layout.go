@@ -28,8 +28,8 @@ type block struct {
 	encoding     string // encoding of the rows; "" is the session's encoding
 	fresh        bool   // the load creates the table, and no other data goes into it
 
-	shared  bool // several sessions load the table at the same time
-	settled bool // the table can be analyzed as soon as it has its rows
+	shared     bool // several sessions load the table at the same time
+	analyzable bool // the table can be analyzed as soon as it has its rows
 
 	// The position of the unpacked rows. The spool guards these fields.
 	offset, size int64
@@ -76,11 +76,11 @@ func oneTable(tables []engine.Table) bool {
 // layoutOf derives the layout from a table of contents, before any rows are unpacked.
 func layoutOf(entries []dumpEntry) *layout {
 	l := &layout{tables: map[int]*block{}, outer: map[int]string{}}
-	made, partition, computed := map[[2]string]bool{}, map[[2]string]bool{}, map[string]bool{}
+	created, partition, computed := map[[2]string]bool{}, map[[2]string]bool{}, map[string]bool{}
 	for _, e := range entries {
 		switch e.desc {
 		case "TABLE":
-			made[[2]string{e.namespace, e.tag}] = true
+			created[[2]string{e.namespace, e.tag}] = true
 		case "TABLE ATTACH":
 			partition[[2]string{e.namespace, e.tag}] = true
 		case "INDEX":
@@ -97,9 +97,9 @@ func layoutOf(entries []dumpEntry) *layout {
 				copy: strings.TrimSuffix(strings.TrimSpace(e.copy), ";"),
 				// The rows of some partitions are loaded through the root, and extensions can add
 				// rows to their tables.
-				fresh: unread == nil && made[key] && !strings.Contains(e.definition, "load via partition root"),
+				fresh: unread == nil && created[key] && !strings.Contains(e.definition, "load via partition root"),
 			}
-			b.settled = b.fresh && !partition[key] && !computed[name] // a partition is analyzed with its root
+			b.analyzable = b.fresh && !partition[key] && !computed[name] // a partition is analyzed with its root
 			l.tables[e.id] = b
 			continue
 		case "SCHEMA":
@@ -158,16 +158,12 @@ func (l *layout) steps(jobs int) []step {
 	if len(l.attached) == 0 || jobs == 1 {
 		return []step{{l.others, jobs}}
 	}
-	early := map[int]bool{}
-	for _, id := range slices.Concat(l.indexes, l.attached) {
-		early[id] = true
-	}
 	var indexes, attached, rest []int // without those that the load skips
 	for _, id := range l.others {
 		switch {
 		case slices.Contains(l.attached, id):
 			attached = append(attached, id)
-		case early[id]:
+		case slices.Contains(l.indexes, id):
 			indexes = append(indexes, id)
 		default:
 			rest = append(rest, id)

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// leftDatabases and leftRoles select the databases and roles that loads created on a server, that no
-// running load uses and that the user may drop. A load takes the lock on a name before it creates
-// the database or role of that name.
+// leftDatabases and leftRoles select the leftovers of loads on a server: databases and roles that
+// no running load uses. They omit leftovers that the user may not drop. A load takes the lock on a
+// name before it creates the database or role of that name.
 const (
 	leftDatabases = `SELECT datname FROM pg_database
 		WHERE datname ~ '^snapcli_(scratch|replaced)_[0-9a-f]{16}$' AND pg_has_role(datdba, 'MEMBER')
@@ -23,7 +23,7 @@ const (
 
 // notHeld is the condition that no session has the advisory lock with a key, in any database of the
 // server. An advisory lock belongs to the database of the session, which is template1 for a load
-// into the database postgres and postgres for all others.
+// into the database postgres, and postgres for all other loads.
 const notHeld = `NOT IN (SELECT classid::bigint << 32 | objid::bigint FROM pg_locks WHERE locktype = 'advisory')`
 
 // Leftovers implements [engine.Cleaner]. It lists the databases and roles of loads that have ended.

@@ -79,9 +79,9 @@ func matchedBlock(e dumpEntry, t *schema.Table, tables map[[2]string]*schema.Tab
 	}
 	text := "COPY " + quoteName(into.Name)
 	if len(e.columns) > 0 {
-		text += " " + quoteAll(e.columns)
+		text += " " + columnList(e.columns)
 	}
 	b := &block{schema: e.namespace, name: e.tag, copy: text + " FROM STDIN", fresh: into == t && t.Partitions == nil}
-	b.settled = b.fresh && t.PartitionOf == nil
+	b.analyzable = b.fresh && t.PartitionOf == nil
 	return b, nil
 }

@@ -40,19 +40,19 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 		}
 		atLeast = major(server)
 	}
-	needs, err := missing(ctx, conn, rights, d.name())
+	needs, err := missingRights(ctx, conn, rights, d.name())
 	if err != nil {
 		return nil, d.failure(err)
 	}
-	var lacks *snap.Error
-	if _, err := e.tool(name, atLeast); errors.As(err, &lacks) {
-		needs = append([]engine.Need{{Code: lacks.Code, What: lacks.Detail, Remedy: lacks.Hint}}, needs...)
+	var noTool *snap.Error
+	if _, err := e.tool(name, atLeast); errors.As(err, &noTool) {
+		needs = append([]engine.Need{{Code: noTool.Code, What: noTool.Detail, Remedy: noTool.Hint}}, needs...)
 	}
 	return needs, nil
 }
 
-// lack is a right that a user lacks. The names are quoted as SQL needs them.
-type lack struct {
+// missingRight is a right that the user needs and does not have. The names are quoted for SQL.
+type missingRight struct {
 	Kind   string // one of the first columns of the queries below
 	User   string
 	Within string // the schema, or the owner of the database
@@ -61,8 +61,8 @@ type lack struct {
 	Remedy string // the statement that grants the right
 }
 
-// describe says what the user cannot do.
-func (l lack) describe() string {
+// describe returns a clause that names the action and the user who may not perform it.
+func (l missingRight) describe() string {
 	switch l.Kind {
 	case "schema":
 		return fmt.Sprintf("the user %s is not allowed to use the schema %s", l.User, l.Name)
@@ -84,14 +84,14 @@ func (l lack) describe() string {
 		l.Kind, l.Within, l.Name)
 }
 
-// missing runs a query for missing rights. Its columns are the fields of lack.
-func missing(ctx context.Context, conn *pgx.Conn, query, database string) ([]engine.Need, error) {
+// missingRights runs a query for missing rights. Its columns are the fields of missingRight.
+func missingRights(ctx context.Context, conn *pgx.Conn, query, database string) ([]engine.Need, error) {
 	rows, err := conn.Query(ctx, query, database)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Need, error) {
-		l, err := pgx.RowToStructByPos[lack](row)
+		l, err := pgx.RowToStructByPos[missingRight](row)
 		return engine.Need{Code: snap.CodeDatabase, What: charset.Readable(l.describe()),
 			Remedy: charset.Readable(l.Remedy)}, err
 	})
@@ -159,7 +159,7 @@ func (e Engine) RequireReplaceable(ctx context.Context, raw string) error {
 		return err
 	}
 	defer admin.Close(context.WithoutCancel(ctx))
-	needs, err := missing(ctx, admin, rightsToLoad, d.name())
+	needs, err := missingRights(ctx, admin, rightsToLoad, d.name())
 	if err != nil || len(needs) == 0 {
 		return d.failure(errors.Join(err, requireDroppable(ctx, admin, d.name())))
 	}

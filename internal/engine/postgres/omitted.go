@@ -52,7 +52,7 @@ const credentials = `SELECT coalesce(min(srvname), '') FROM pg_user_mappings WHE
 // objects that are left out, and adds a warning for each kind of omission. If the omitted parts
 // cannot be listed, for example because the user is not allowed to read a catalog, it adds a
 // warning with the reason instead of failing.
-func describeOmitted(ctx context.Context, conn *pgx.Conn, left *selection, info *engine.Info) error {
+func describeOmitted(ctx context.Context, conn *pgx.Conn, excluded *exclusion, info *engine.Info) error {
 	if _, err := conn.Exec(ctx, "SAVEPOINT omitted"); err != nil { // a refusal must not end the dump's transaction
 		return err
 	}
@@ -64,7 +64,7 @@ func describeOmitted(ctx context.Context, conn *pgx.Conn, left *selection, info 
 	if err == nil {
 		err = conn.QueryRow(ctx, credentials).Scan(&server)
 	}
-	left.apply(info.Schema)
+	excluded.apply(info.Schema)
 	info.Warnings = append(info.Warnings, info.Schema.Omissions()...)
 	if err != nil {
 		info.Warnings = append(info.Warnings, "the parts that the snapshot omits could not be listed: "+message(err))

@@ -13,12 +13,12 @@ import (
 )
 
 // If nobody agreed to replace content, a load may replace only a database that is empty at the
-// moment of the exchange. No session can look into a database that has been renamed in a
-// transaction that is still open. So one session stays connected to the database and looks while
-// another session renames it. For the rename, the server first locks the database, which keeps new
-// sessions out, and then waits up to five seconds for the sessions inside to end. Once the looking
-// session is alone, it sees everything that others have committed, and nobody can add anything. It
-// then either disconnects, which lets the rename continue, or cancels the rename.
+// moment of the exchange. No session can connect to a database that has been renamed in a
+// transaction that is still open. So one session, the watcher, stays connected to the database
+// while another session renames it. For the rename, the server first locks the database, which
+// keeps new sessions out, and then waits up to five seconds for the connected sessions to end. Once
+// the watcher is alone, it sees everything that others have committed, and nobody can add anything.
+// It then either disconnects, which lets the rename continue, or cancels the rename.
 
 // requireEmpty returns an error if the database has content. The session must be connected to it.
 func (d database) requireEmpty(ctx context.Context, conn *pgx.Conn) error {
@@ -30,22 +30,22 @@ func (d database) requireEmpty(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // moveAway runs the statement that renames the old database. If only an empty database may be
-// replaced, looking must be connected to the old database. moveAway closes that connection.
-func (s *scratch) moveAway(ctx context.Context, tx pgx.Tx, looking *pgx.Conn, statement string) error {
+// replaced, the watcher must be connected to the old database. moveAway closes that connection.
+func (s *scratch) moveAway(ctx context.Context, tx pgx.Tx, watcher *pgx.Conn, statement string) error {
 	if !s.o.OnlyIfEmpty {
 		_, err := tx.Exec(ctx, statement)
 		return err
 	}
-	within, stop := context.WithCancel(ctx)
+	watchCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	looked := make(chan error, 1)
-	go func() { looked <- s.leaveIfEmpty(within, looking, tx.Conn().PgConn().PID()) }()
+	watched := make(chan error, 1)
+	go func() { watched <- s.leaveIfEmpty(watchCtx, watcher, tx.Conn().PgConn().PID()) }()
 	_, err := tx.Exec(ctx, statement)
 	stop()
-	seen := <-looked
+	watchErr := <-watched
 	var refused *snap.Error
-	if err == nil || errors.As(seen, &refused) {
-		return seen
+	if err == nil || errors.As(watchErr, &refused) {
+		return watchErr
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uin
 }
 
 // aloneInRenamed selects whether process $1 has locked the current database against new sessions
-// and no other session is inside.
+// and no other session is connected to it.
 const aloneInRenamed = `
 SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND granted AND mode = 'AccessExclusiveLock'
 		AND locktype = 'object' AND classid = 'pg_database'::regclass

@@ -20,11 +20,11 @@ func pooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 // requireDirect refuses a pooler for a load. A load renames databases, and a pooler keeps its
 // connections to the old database.
 func (d database) requireDirect(ctx context.Context, conn *pgx.Conn) error {
-	yes, err := pooled(ctx, conn)
-	if err != nil || !yes {
+	found, err := pooled(ctx, conn)
+	if err != nil || !found {
 		return d.failure(err)
 	}
-	return d.viaPooler("a load replaces a database, to which a pooler keeps its connections",
+	return d.poolerError("a load replaces a database, to which a pooler keeps its connections",
 		"give the server's own host and port in the target's destination")
 }
 
@@ -32,8 +32,8 @@ func (d database) requireDirect(ctx context.Context, conn *pgx.Conn) error {
 // the server, because the settings of a session would not apply to all statements. A pooler in
 // session mode is accepted.
 func (d database) requireSession(ctx context.Context, conn *pgx.Conn) error {
-	yes, err := pooled(ctx, conn)
-	if err != nil || !yes {
+	found, err := pooled(ctx, conn)
+	if err != nil || !found {
 		return d.failure(err)
 	}
 	mark := randomName("s")
@@ -57,7 +57,7 @@ func (d database) requireSession(ctx context.Context, conn *pgx.Conn) error {
 				return d.failure(err)
 			}
 			if (seen == mark) != (c == conn) {
-				return d.viaPooler("it shares the server's sessions between clients",
+				return d.poolerError("it shares the server's sessions between clients",
 					"give the server's own host and port in the target's source, or those of the pooler's session mode")
 			}
 		}
@@ -65,7 +65,7 @@ func (d database) requireSession(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func (d database) viaPooler(why, hint string) error {
+func (d database) poolerError(why, hint string) error {
 	return &snap.Error{Code: snap.CodeDatabase,
 		Detail: fmt.Sprintf("a connection pooler such as PgBouncer answers %s: %s", d.where(), why), Hint: hint}
 }

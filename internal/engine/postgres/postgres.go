@@ -1,5 +1,4 @@
-// Package postgres dumps and restores PostgreSQL databases through pg_dump and
-// pg_restore.
+// Package postgres dumps and restores PostgreSQL databases through pg_dump and pg_restore.
 //
 // A dump is one stream in pg_dump's custom format, without compression. It is taken in one snapshot
 // of the server and contains every schema and the large objects. A load restores the dump in
@@ -32,9 +31,9 @@ type Engine struct {
 	// PATH and the usual folders are searched.
 	Tools []string
 
-	// LockPatience is how long a load into an existing database waits for locks that others hold
+	// LockTimeout is how long a load into an existing database waits for locks that others hold
 	// when it replaces the content. 0 means half a minute.
-	LockPatience time.Duration
+	LockTimeout time.Duration
 
 	// Way is the route to the server. Nil connects directly.
 	Way *reach.Way
@@ -46,10 +45,10 @@ type database struct {
 	config *pgx.ConnConfig
 	way    *reach.Way
 
-	encoding string     // encoding of the database's strings, set by a dump
-	left     *selection // set by a dump of chosen objects
-	grants   bool       // whether a dump records the rights of other users
-	tables   bool       // whether its sessions read only tables and sequences, set by a dump
+	encoding   string     // encoding of the database's strings, set by a dump
+	excluded   *exclusion // set by a dump of chosen objects
+	withGrants bool       // whether a dump records the rights of other users
+	tablesOnly bool       // whether its sessions read only tables and sequences, set by a dump
 }
 
 // encodingParameter is a parameter of URLs that is ignored: sessions choose the client encoding
@@ -60,8 +59,8 @@ const encodingParameter = "client_encoding"
 // environment variable.
 const serviceFile = "servicefile"
 
-// parse parses a database URL. It also uses libpq's environment variables and password files. A
-// connection may take 10 seconds, unless connect_timeout says otherwise.
+// parse parses a database URL. It also uses libpq's environment variables and password files. The
+// connection timeout is 10 seconds, unless connect_timeout or PGCONNECT_TIMEOUT sets another.
 func parse(raw string) (database, error) {
 	config, err := pgx.ParseConfig(raw)
 	if err != nil {
@@ -120,8 +119,8 @@ func (d database) build(secret bool) string {
 		}
 	}
 	q := u.Query()
-	for _, elsewhere := range []string{"password", "dbname", "user", "sslpassword", serviceFile, encodingParameter} {
-		q.Del(elsewhere)
+	for _, parameter := range []string{"password", "dbname", "user", "sslpassword", serviceFile, encodingParameter} {
+		q.Del(parameter)
 	}
 	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // libpq does not decode + as a space
 	u.Path, u.RawPath = "/"+d.name(), ""
@@ -158,7 +157,7 @@ func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err == nil {
 		settings := builtInNames
-		if d.tables {
+		if d.tablesOnly {
 			settings += "; " + onlyTables
 		}
 		if _, err = conn.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
@@ -234,19 +233,19 @@ func (d database) where() string {
 
 // SQLSTATE codes, from appendix A of PostgreSQL's manual.
 const (
-	stateNoDatabase   = "3D000"
-	stateDatabaseMade = "42P04" // the name is in use
-	stateDependents   = "2BP01" // other objects depend on the object to drop
-	stateBadPassword  = "28P01"
-	stateBadLogin     = "28000"
-	stateNoRight      = "42501"
-	stateInUse        = "55006"
-	stateDiskFull     = "53100"
-	stateTooMany      = "53300"
-	stateBadParameter = "22023"
-	stateWrongObject  = "42809"
-	stateSyntax       = "42601"
-	stateUnsupported  = "0A000"
+	stateNoDatabase        = "3D000"
+	stateDuplicateDatabase = "42P04" // the name is in use
+	stateDependents        = "2BP01" // other objects depend on the object to drop
+	stateBadPassword       = "28P01"
+	stateBadLogin          = "28000"
+	stateNoRight           = "42501"
+	stateInUse             = "55006"
+	stateDiskFull          = "53100"
+	stateTooMany           = "53300"
+	stateBadParameter      = "22023"
+	stateWrongObject       = "42809"
+	stateSyntax            = "42601"
+	stateUnsupported       = "0A000"
 )
 
 func state(err error) string {
@@ -348,9 +347,9 @@ const emptyDatabase = `SELECT NOT EXISTS (SELECT FROM pg_depend WHERE objid >= 1
 	AND NOT EXISTS (SELECT FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
 		WHERE datname = current_database())`
 
-func isEmpty(ctx context.Context, conn *pgx.Conn) (yes bool, err error) {
-	err = conn.QueryRow(ctx, emptyDatabase).Scan(&yes)
-	return yes, err
+func isEmpty(ctx context.Context, conn *pgx.Conn) (empty bool, err error) {
+	err = conn.QueryRow(ctx, emptyDatabase).Scan(&empty)
+	return empty, err
 }
 
 // inspect sets the fields of info from the connected database.
@@ -463,11 +462,11 @@ func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, sentence)
+	return pgx.CollectRows(rows, readText)
 }
 
-// sentence reads a row that has one column with a sentence for the user.
-func sentence(row pgx.CollectableRow) (said string, err error) {
-	err = row.Scan(&said)
-	return charset.Readable(said), err
+// readText reads a row that has one column with text for the user.
+func readText(row pgx.CollectableRow) (text string, err error) {
+	err = row.Scan(&text)
+	return charset.Readable(text), err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -60,16 +61,16 @@ type refill struct {
 	o      engine.Options
 	size   int64
 
-	names  []string // of the tables, quoted
-	oids   []uint32
-	keys   []restored
-	again  []restored // triggers
-	tables []engine.Table
+	names    []string // of the tables, quoted
+	oids     []uint32
+	keys     []keyOrTrigger
+	triggers []keyOrTrigger
+	tables   []engine.Table
 }
 
-// restored is a foreign key that is dropped and created again, or a trigger that is disabled and
-// enabled again.
-type restored struct{ name, drop, create string }
+// keyOrTrigger is a foreign key that is dropped and created again, or a trigger that is disabled
+// and enabled again.
+type keyOrTrigger struct{ name, drop, create string }
 
 func (r *refill) run(ctx context.Context, in io.Reader) error {
 	tx, err := r.conn.Begin(ctx)
@@ -93,7 +94,7 @@ func (r *refill) run(ctx context.Context, in io.Reader) error {
 			return engine.KeysBroken(k.name, err)
 		}
 	}
-	for _, t := range r.again {
+	for _, t := range r.triggers {
 		if _, err := tx.Exec(ctx, t.create); err != nil {
 			return err
 		}
@@ -128,11 +129,11 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 	if r.keys, err = r.list(ctx, keysToRestore); err != nil {
 		return err
 	}
-	if r.again, err = r.list(ctx, triggersToRestore); err != nil {
+	if r.triggers, err = r.list(ctx, triggersToRestore); err != nil {
 		return err
 	}
-	for _, one := range append(r.keys, r.again...) {
-		if _, err := r.conn.Exec(ctx, one.drop); err != nil {
+	for _, x := range slices.Concat(r.keys, r.triggers) {
+		if _, err := r.conn.Exec(ctx, x.drop); err != nil {
 			return err
 		}
 	}
@@ -192,21 +193,21 @@ const (
 		FROM pg_trigger WHERE tgrelid = ANY ($1) AND NOT tgisinternal AND tgenabled <> 'D' ORDER BY 1`
 )
 
-func (r *refill) list(ctx context.Context, query string) ([]restored, error) {
+func (r *refill) list(ctx context.Context, query string) ([]keyOrTrigger, error) {
 	rows, err := r.conn.Query(ctx, query, r.oids)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (one restored, err error) {
-		err = row.Scan(&one.name, &one.drop, &one.create)
-		return one, err
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (x keyOrTrigger, err error) {
+		err = row.Scan(&x.name, &x.drop, &x.create)
+		return x, err
 	})
 }
 
 // fill copies the rows of the chosen tables from the dump, which it reads to its end.
 func (r *refill) fill(ctx context.Context, in io.Reader) error {
-	counted := &engine.Counter{W: io.Discard, O: r.o, Of: r.size}
-	d := &dumpReader{r: bufio.NewReaderSize(io.TeeReader(engine.Reader(ctx, in), counted), 1<<20), foreign: true,
+	counter := &engine.Counter{W: io.Discard, O: r.o, Of: r.size}
+	d := &dumpReader{r: bufio.NewReaderSize(io.TeeReader(engine.Reader(ctx, in), counter), 1<<20), foreign: true,
 		lean: true}
 	d.header()
 	entries := d.contents()

@@ -59,12 +59,12 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 // scratch is a database on the destination's server. While the database is in use, admin holds an
 // advisory lock on its name, so that the database is not mistaken for a leftover.
 type scratch struct {
-	place database // the destination
-	db    database // the scratch database, or the destination if into is set
-	admin *pgx.Conn
-	made  bool
-	o     engine.Options
-	size  int64 // size of the dump
+	place   database // the destination
+	db      database // the scratch database, or the destination if into is set
+	admin   *pgx.Conn
+	created bool
+	o       engine.Options
+	size    int64 // size of the dump
 
 	trust  engine.Trust
 	loader loader // the role that loads, and owns the loaded objects
@@ -84,7 +84,7 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 	if s.o.WithGrants {
 		s.grants = dump.Info.Schema.Grants
 	}
-	foreign := generates(dump)
+	foreign := onlyGenerated(dump)
 	if !foreign {
 		u.review = reviewOf(dump)
 	}
@@ -108,8 +108,8 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 	return g.Wait()
 }
 
-// generates reports whether every statement of a load is generated from the dump's description.
-func generates(dump engine.Dump) bool { return dump.Trust == engine.Foreign && !dump.WithPrograms }
+// onlyGenerated reports whether every statement of a load is generated from the dump's description.
+func onlyGenerated(dump engine.Dump) bool { return dump.Trust == engine.Foreign && !dump.WithPrograms }
 
 func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpacking) error {
 	// Any version of pg_restore that can read the dump works, whatever the server's version is.
@@ -122,7 +122,7 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	if err != nil {
 		return err
 	}
-	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs,
+	run := restoreRun{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs,
 		properties: info.Properties,
 		oneTable:   oneTable(info.Tables)}
 	counts, err := s.restoreDump(ctx, run, u)
@@ -150,30 +150,30 @@ func (s *scratch) serverVersion(ctx context.Context) (server string, err error) 
 
 // restoreDump restores the dump. For a load into a scratch database, it first creates that
 // database, and drops the scratch database of an earlier attempt.
-func (s *scratch) restoreDump(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
+func (s *scratch) restoreDump(ctx context.Context, run restoreRun, u *unpacking) (map[[2]string]int64, error) {
 	if s.into != nil {
-		return s.parts(ctx, run, u)
+		return s.restoreParts(ctx, run, u)
 	}
-	if s.made {
+	if s.created {
 		if _, err := s.admin.Exec(ctx,
 			"DROP DATABASE "+pgx.Identifier{s.db.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
 			return nil, s.place.failure(err)
 		}
-		s.made = false
+		s.created = false
 	}
 	if err := s.create(ctx, run); err != nil {
 		return nil, s.place.failure(err)
 	}
-	return s.parts(ctx, run, u)
+	return s.restoreParts(ctx, run, u)
 }
 
 func deadlocked(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "deadlock detected")
 }
 
-// parts restores the definitions, then the rows, then indexes, constraints and everything else. A
-// dump of an unknown version is restored by pg_restore alone, and its rows are not counted.
-func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
+// restoreParts restores the definitions, then the rows, then indexes, constraints and everything
+// else. pg_restore alone restores a dump of an unknown version, and the rows are not counted.
+func (s *scratch) restoreParts(ctx context.Context, run restoreRun, u *unpacking) (map[[2]string]int64, error) {
 	<-u.known
 	if u.layout == nil {
 		if err := u.rows.wait(); err != nil {
@@ -184,38 +184,38 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 	if s.into != nil {
 		s.into.skip(u.layout)
 	}
-	if err := s.makeExtensions(ctx, u); err != nil {
+	if err := s.createExtensions(ctx, u); err != nil {
 		return nil, err
 	}
 	// One job suffices, because pg_restore creates the definitions one after the other.
-	if err := s.entries(ctx, run, step{u.layout.others, 1}, "--section=pre-data"); err != nil {
+	if err := s.restoreEntries(ctx, run, step{u.layout.others, 1}, "--section=pre-data"); err != nil {
 		return nil, err
 	}
-	ahead := newAnalysis(len(u.layout.tables))
-	defer ahead.end()
-	counts, err := s.loadData(ctx, u, run.jobs, ahead)
+	stats := newAnalysis(len(u.layout.tables))
+	defer stats.end()
+	counts, err := s.loadData(ctx, u, run.jobs, stats)
 	if err == nil {
 		err = u.rows.wait()
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, at := range u.layout.steps(run.jobs) {
-		if err := s.entries(ctx, run, at, "--section=data", "--section=post-data"); err != nil {
+	for _, group := range u.layout.steps(run.jobs) {
+		if err := s.restoreEntries(ctx, run, group, "--section=data", "--section=post-data"); err != nil {
 			return nil, err
 		}
 	}
 	return counts, nil
 }
 
-// entries restores some entries of the dump.
-func (s *scratch) entries(ctx context.Context, run restoring, at step, sections ...string) error {
-	list, err := useList(s.o.TempDir, at.entries)
+// restoreEntries restores some entries of the dump.
+func (s *scratch) restoreEntries(ctx context.Context, run restoreRun, group step, sections ...string) error {
+	list, err := useList(s.o.TempDir, group.entries)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(list)
-	run.jobs = at.jobs
+	run.jobs = group.jobs
 	return s.restore(ctx, run, append(sections, "--use-list="+list)...)
 }
 
@@ -226,8 +226,8 @@ func randomName(prefix string) string {
 }
 
 // create creates the empty scratch database. Only its owner can connect to it.
-func (s *scratch) create(ctx context.Context, run restoring) error {
-	if s.place.requireClone() == nil { // after a kill, dropping the clone waits for this load's server process
+func (s *scratch) create(ctx context.Context, run restoreRun) error {
+	if s.place.requireClone() == nil { // if this process is killed, Drop then waits for its session on the server
 		if err := holdName(ctx, s.admin, s.place.name()); err != nil {
 			return err
 		}
@@ -241,13 +241,13 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 	if err := holdName(ctx, s.admin, name); err != nil {
 		return err
 	}
-	place, err := s.tablespace(ctx)
+	tablespace, err := s.tablespace(ctx)
 	if err != nil {
 		return err
 	}
-	err = createLike(ctx, s.admin, name, place, run.properties)
+	err = createLike(ctx, s.admin, name, tablespace, run.properties)
 	// If the server has not responded, it may still create the database.
-	s.db, s.made = s.place.named(name), err == nil || state(err) == ""
+	s.db, s.created = s.place.named(name), err == nil || state(err) == ""
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 		statements = append(statements, "ALTER ROLE CURRENT_USER IN DATABASE "+id+" SET "+limit+" = 0")
 	}
 	if s.place.local() && s.o.Jobs >= runtime.NumCPU() && !run.oneTable {
-		// On a single core, parallel workers make building an index a fifth slower.
+		// The jobs already use every core, so that parallel workers only slow them down.
 		statements = append(statements, "ALTER DATABASE "+id+" SET max_parallel_maintenance_workers = 0")
 	}
 	if _, err = s.admin.PgConn().Exec(ctx, strings.Join(statements, "; ")).ReadAll(); err != nil {
@@ -321,8 +321,8 @@ func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p
 // decides: owners, privileges, tablespaces and subscriptions.
 var omitFlags = []string{"--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions"}
 
-// restoring describes a run of pg_restore.
-type restoring struct {
+// restoreRun describes a run of pg_restore.
+type restoreRun struct {
 	tool   tool
 	file   string
 	server int
@@ -333,7 +333,7 @@ type restoring struct {
 }
 
 // restore runs pg_restore and stops it at the first error.
-func (s *scratch) restore(ctx context.Context, run restoring, args ...string) error {
+func (s *scratch) restore(ctx context.Context, run restoreRun, args ...string) error {
 	if s.inTransaction() {
 		return s.into.restore(ctx, run, args...)
 	}
@@ -341,29 +341,29 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 	defer stop(nil)
 	args = append(args, "--jobs="+strconv.Itoa(run.jobs))
 	args = append(args, omitFlags...)
-	cmd, said, done, err := s.db.program(ctx, run.tool, args...)
+	cmd, stderr, done, err := s.db.program(ctx, run.tool, args...)
 	if err != nil {
 		return err
 	}
-	var ignored *ignoring
+	var filter *errorFilter
 	if setsUnknown(run.tool, run.server) {
-		ignored = &ignoring{said: said, failed: func() { stop(errors.New("pg_restore reported an error")) }}
-		cmd.Stderr = ignored
+		filter = &errorFilter{stderr: stderr, failed: func() { stop(errors.New("pg_restore reported an error")) }}
+		cmd.Stderr = filter
 	} else {
 		cmd.Args = append(cmd.Args, "--exit-on-error")
 	}
 	cmd.Args = append(cmd.Args, run.file)
 	err = cmd.Run()
-	if unreached := done(); unreached != nil {
-		return unreached
+	if connectErr := done(); connectErr != nil {
+		return connectErr
 	}
-	if err == nil || ignored != nil && ignored.onlyIgnored(err) {
+	if err == nil || filter != nil && filter.onlyIgnored(err) {
 		return nil
 	}
-	if ignored != nil && ignored.real {
+	if filter != nil && filter.found {
 		ctx = context.WithoutCancel(ctx) // pg_restore was stopped because of the error that it reported
 	}
-	return s.db.toolFailure(ctx, "pg_restore", said, err)
+	return s.db.toolFailure(ctx, "pg_restore", stderr, err)
 }
 
 // verify compares the tables, and the number of rows that the server loaded into each, with the
@@ -378,7 +378,7 @@ func (s *scratch) verify(ctx context.Context, want []engine.Table, counts map[[2
 	if err != nil {
 		return s.db.failure(err)
 	}
-	got = s.into.only(got, want)
+	got = s.into.tablesOf(got, want)
 	for i := range got {
 		if counts != nil {
 			got[i].Rows = counts[[2]string{got[i].Schema, got[i].Name}]
@@ -465,7 +465,7 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 		s.admin = nil
 		return nil
 	}
-	if s.made && s.admin.IsClosed() {
+	if s.created && s.admin.IsClosed() {
 		if s.admin, err = s.place.maintenance(ctx); err != nil {
 			return err
 		}
@@ -476,7 +476,7 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 			return s.place.failure(err)
 		}
 	}
-	if s.made {
+	if s.created {
 		_, err = s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{s.db.name()}.Sanitize()+" WITH (FORCE)")
 	}
 	if dropped := s.dropLoader(ctx); err == nil {
@@ -509,10 +509,8 @@ func sweep(ctx context.Context, admin *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	err = eachFree(ctx, admin, names, func(quoted string) string {
-		return "DROP DATABASE IF EXISTS " + quoted +
-			" WITH (FORCE)"
-	})
+	err = eachFree(ctx, admin, names,
+		func(quoted string) string { return "DROP DATABASE IF EXISTS " + quoted + " WITH (FORCE)" })
 	if err != nil {
 		return err
 	}

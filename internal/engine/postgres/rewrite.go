@@ -146,7 +146,7 @@ func shapeOf(t tableData, known []engine.Table) engine.Shape {
 // every value that is not NULL to the function that o.Observe returns for the column, if any.
 func sampleRows(d *dumpReader, s *engine.Shape, limit int, o engine.Options) error {
 	lines, wanting := &lineReader{d: d}, len(s.Columns)
-	every, all := o.Observers(s.Schema, s.Name, s.Columns)
+	observers, all := o.Observers(s.Schema, s.Name, s.Columns)
 	sampled := make([]map[string]bool, len(s.Columns)) // the short fields of each column
 	for i := range sampled {
 		sampled[i] = map[string]bool{}
@@ -164,8 +164,8 @@ func sampleRows(d *dumpReader, s *engine.Shape, limit int, o engine.Options) err
 			if i >= len(s.Columns) {
 				return engine.CannotMask("a row of the table "+s.Name+" has too many fields", nil)
 			}
-			if every[i] != nil && string(field) != `\N` {
-				every[i](d.stored.Text(unescape(field)))
+			if observers[i] != nil && string(field) != `\N` {
+				observers[i](d.stored.Text(unescape(field)))
 			}
 			if len(s.Samples[i]) < limit && !sampled[i][string(field)] && string(field) != `\N` {
 				if len(field) <= maxCachedField {
@@ -288,7 +288,7 @@ func (r *rewriter) table(t tableData) error {
 // rows writes the masked rows of a table's block and returns their number.
 func (r *rewriter) rows(fields []*fieldMask, drop bool) (rows int64, err error) {
 	if !drop && !slices.ContainsFunc(fields, func(m *fieldMask) bool { return m != nil }) {
-		return r.condensed()
+		return r.copyRows()
 	}
 	lines, chunk := &lineReader{d: r.d}, make([]byte, 0, 128<<10)
 	for {

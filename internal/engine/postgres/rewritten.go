@@ -11,7 +11,7 @@ import (
 	"snap"
 )
 
-// errRewritten is the cause of the error if the dump's snapshot no longer shows the rows of a
+// errRewritten is the cause of an error: a snapshot of the server no longer shows the rows of a
 // table.
 var errRewritten = errors.New("a table was truncated or rewritten")
 
@@ -32,7 +32,7 @@ func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapsho
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var table string
-	err = conn.QueryRow(ctx, rewrittenTable, d.left.unlocked()).Scan(&table)
+	err = conn.QueryRow(ctx, rewrittenTable, d.excluded.unlocked()).Scan(&table)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapsho
 		return d.failure(err)
 	}
 	return &snap.Error{Code: snap.CodeDatabase,
-		Detail: fmt.Sprintf("table %s was truncated, rewritten or dropped while the build began", table),
+		Detail: fmt.Sprintf("the table %s was truncated, rewritten or dropped when the build began", table),
 		Hint:   "build again", Cause: errRewritten}
 }
 

@@ -24,13 +24,12 @@ func (l loader) quoted() string { return pgx.Identifier{l.name}.Sanitize() }
 // makeLoader creates the role of the load, if the user is allowed to create roles. The user becomes
 // a member of the role, and can therefore change and drop the role's objects.
 func (s *scratch) makeLoader(ctx context.Context) error {
-	var may bool
+	var mayCreate bool
 	var server int
 	err := s.admin.QueryRow(ctx,
 		"SELECT rolsuper OR rolcreaterole, current_setting('server_version_num')::int / 10000 FROM pg_roles WHERE "+
-			"rolname "+
-			"= current_user").Scan(&may, &server)
-	if err != nil || !may {
+			"rolname = current_user").Scan(&mayCreate, &server)
+	if err != nil || !mayCreate {
 		return err
 	}
 	l := loader{name: randomName(rolePrefix), password: rand.Text()}
@@ -53,18 +52,19 @@ func (s *scratch) makeLoader(ctx context.Context) error {
 	return nil
 }
 
-// enter returns the scratch database with settings that let the role connect, or false if the role
-// cannot connect. Some servers on this machine accept passwords only over TCP, not over a socket.
-func (s *scratch) enter(ctx context.Context) (here database, ok bool) {
-	here = s.db.as(s.loader)
-	for _, place := range []database{here, here.onLoopback()} {
-		conn, err := place.connect(ctx)
+// asLoader returns the scratch database with settings that let the role connect, or false if the
+// role cannot connect. Some servers on this machine accept passwords only over TCP, not over a
+// socket.
+func (s *scratch) asLoader(ctx context.Context) (db database, ok bool) {
+	db = s.db.as(s.loader)
+	for _, d := range []database{db, db.onLoopback()} {
+		conn, err := d.connect(ctx)
 		if err == nil {
 			conn.Close(context.WithoutCancel(ctx))
-			return place, true
+			return d, true
 		}
 	}
-	return here, false
+	return db, false
 }
 
 // as returns the database with the loader's credentials.
@@ -82,9 +82,7 @@ func (d database) onLoopback() database {
 	}
 	config := d.config.Copy()
 	config.Host, config.Fallbacks = "127.0.0.1", nil
-	loopback := database{config: config, way: d.way, encoding: d.encoding}
-	loopback.raw = "host=127.0.0.1"
-	return loopback
+	return database{raw: "host=127.0.0.1", config: config, way: d.way, encoding: d.encoding}
 }
 
 // confine makes the role of the load the owner of the scratch database. If the role cannot connect,
@@ -97,9 +95,8 @@ func (s *scratch) confine(ctx context.Context) error {
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO "+s.loader.quoted()); err != nil {
 		return err
 	}
-	here, ok := s.enter(ctx)
-	if ok {
-		s.db = here
+	if db, ok := s.asLoader(ctx); ok {
+		s.db = db
 		return nil
 	}
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO CURRENT_USER"); err != nil {
@@ -143,9 +140,9 @@ func (s *scratch) reassignData(ctx context.Context) error {
 	return s.dropLoader(ctx)
 }
 
-// retire returns the statements after which the role owns only the objects that it loaded. The user
-// owns the database, and nobody can log in as the role.
-func (s *scratch) retire() []string {
+// retireLoader returns the statements after which the role owns only the objects that it loaded.
+// The user owns the database, and nobody can log in as the role.
+func (s *scratch) retireLoader() []string {
 	if s.loader.name == "" {
 		return nil
 	}
@@ -164,9 +161,9 @@ func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
 	return eachFree(ctx, admin, names, func(quoted string) string { return "DROP ROLE IF EXISTS " + quoted })
 }
 
-// eachFree runs a statement for each name, unless another session holds the lock on the name in this
-// database, because it is sweeping too. It ignores errors of the statements, because the next load
-// tries again.
+// eachFree runs a statement for each name. It skips a name whose lock another session of this
+// database holds, because that session is about to drop the object. It ignores errors of the
+// statements, because the next load tries again.
 func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement func(quoted string) string) error {
 	for _, name := range names {
 		var free bool

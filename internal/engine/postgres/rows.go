@@ -31,7 +31,7 @@ type dumpReader struct {
 	weight          int                                 // weight of the table of contents so far, see weigh
 	lean            bool                                // keep only the entries that locate rows
 	schema          func(kind, name string, sql []byte) // see engine.Plan; may overwrite what is in echo
-	left            *selection                          // entries to remove, also from echo
+	excluded        *exclusion                          // entries to remove, also from echo
 	composites      map[[2]string][]engine.Column       // see engine.Contents; set by openDump
 	longest         int                                 // maximum bytes of a row; 0 means no limit
 	err             error
@@ -196,21 +196,21 @@ func (d *dumpReader) contents() []dumpEntry {
 // removes it from the echo and returns true. Call removing before the number of entries is read,
 // because the function also corrects that number in the echo.
 func (d *dumpReader) removing() func(dumpEntry) bool {
-	if d.left == nil || d.echo == nil {
+	if d.excluded == nil || d.echo == nil {
 		return func(dumpEntry) bool { return false }
 	}
-	number, gone := d.echo.Len(), map[string]bool{}
+	number, excluded := d.echo.Len(), map[string]bool{}
 	end := number + 1 + d.intSize
 	return func(e dumpEntry) bool {
-		if !d.left.omits(e, gone) || d.err != nil {
+		if !d.excluded.omits(e, excluded) || d.err != nil {
 			end = d.echo.Len()
 			return false
 		}
-		gone[strconv.Itoa(e.id)] = true
+		excluded[strconv.Itoa(e.id)] = true
 		d.echo.Truncate(end)
 		count := d.echo.Bytes()[number+1 : number+1+d.intSize]
-		left := binary.LittleEndian.Uint32(count) - 1
-		binary.LittleEndian.PutUint32(count, left)
+		remaining := binary.LittleEndian.Uint32(count) - 1
+		binary.LittleEndian.PutUint32(count, remaining)
 		return true
 	}
 }
@@ -266,7 +266,7 @@ func (d *dumpReader) entry() dumpEntry {
 	e.broken = strings.ContainsAny(strings.Join(others, ""), "\r\n\x00")
 	d.text() // "false"
 	for d.err == nil && d.more() {
-		if need := d.text(); d.left != nil {
+		if need := d.text(); d.excluded != nil {
 			e.needs = append(e.needs, need)
 		}
 	}

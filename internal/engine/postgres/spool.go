@@ -135,15 +135,15 @@ func (s *spool) offerAgain() {
 
 // rows returns a reader for the rows of b that no other reader of b has read. The reader waits for
 // rows that are not written yet.
-func (s *spool) rows(b *block, seen func(int)) io.Reader {
-	return &spoolReader{spool: s, b: b, seen: seen}
+func (s *spool) rows(b *block, report func(bytes int)) io.Reader {
+	return &spoolReader{spool: s, b: b, report: report}
 }
 
 type spoolReader struct {
 	spool     *spool
 	b         *block
-	at, until int64 // of the piece being read
-	seen      func(bytes int)
+	at, until int64           // of the piece being read
+	report    func(bytes int) // called with the number of bytes that were read
 }
 
 // Read implements io.Reader.
@@ -155,7 +155,7 @@ func (r *spoolReader) Read(p []byte) (n int, err error) {
 	}
 	n, err = r.spool.file.ReadAt(p[:min(int64(len(p)), r.until-r.at)], r.b.offset+r.at)
 	r.at += int64(n)
-	r.seen(n)
+	r.report(n)
 	return n, err
 }
 

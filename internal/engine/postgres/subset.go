@@ -45,7 +45,7 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 		return info, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	c := &cutter{conn: conn, d: d, counts: map[[2]string]tally{}}
+	c := &subsetDump{conn: conn, d: d, counts: map[[2]string]tally{}}
 	o.Begin("choose")
 	snapshot, err := c.choose(ctx, o)
 	if err != nil {
@@ -60,7 +60,7 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 		return info, err
 	}
 	info.Warnings = append(info.Warnings, warnings...)
-	info.Tables = c.d.left.emptyTables(info.Tables, merge(info.Tables, c.counts))
+	info.Tables = c.d.excluded.emptyTables(info.Tables, merge(info.Tables, c.counts))
 	info.Subset = &engine.Subset{Where: o.Subset.Where, Percent: c.choice.Percent, Start: c.choice.Plan.Start}
 	for i, table := range info.Tables {
 		if info.Tables[i].Of, err = c.countRows(ctx, table); err != nil {
@@ -93,14 +93,14 @@ const plannedPrograms = `
 
 // requireNoPrograms refuses a superuser's session if choosing rows could run functions of others.
 // SET ROLE is no protection, because a function can reset it.
-func (c *cutter) requireNoPrograms(ctx context.Context) error {
-	read := []uint32{}
+func (c *subsetDump) requireNoPrograms(ctx context.Context) error {
+	oids := []uint32{}
 	for _, m := range c.parts {
-		read = append(read, m.oid)
+		oids = append(oids, m.oid)
 	}
 	var programs int
 	var first string
-	err := c.conn.QueryRow(ctx, plannedPrograms, rolePrefix, read).Scan(&programs, &first)
+	err := c.conn.QueryRow(ctx, plannedPrograms, rolePrefix, oids).Scan(&programs, &first)
 	if err != nil || programs == 0 {
 		return err
 	}
@@ -111,8 +111,8 @@ func (c *cutter) requireNoPrograms(ctx context.Context) error {
 			"of functions that you trust (ALTER FUNCTION ... OWNER TO ...)")
 }
 
-// cutter chooses the rows of a subset and reduces a dump to the chosen rows.
-type cutter struct {
+// subsetDump chooses the rows of a subset and reduces a dump to the chosen rows.
+type subsetDump struct {
 	conn   *pgx.Conn
 	d      database
 	choice *subset.Choice
@@ -138,7 +138,7 @@ type member struct {
 
 // choose begins the transaction and chooses the rows. It returns the transaction's snapshot for
 // pg_dump.
-func (c *cutter) choose(ctx context.Context, o engine.Options) (snapshot string, err error) {
+func (c *subsetDump) choose(ctx context.Context, o engine.Options) (snapshot string, err error) {
 	if _, err := c.conn.Exec(ctx, sessionLikeDump+"; "+withoutChecks); err != nil {
 		return "", err
 	}
@@ -148,16 +148,16 @@ func (c *cutter) choose(ctx context.Context, o engine.Options) (snapshot string,
 	if err := c.conn.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot); err != nil {
 		return "", err
 	}
-	if c.d.left, err = choose(ctx, c.conn, o.Choice); err != nil {
+	if c.d.excluded, err = choose(ctx, c.conn, o.Choice); err != nil {
 		return "", err
 	}
-	if err := c.tablesOf(ctx); err != nil {
+	if err := c.readTables(ctx); err != nil {
 		return "", err
 	}
 	if err := c.requireNoPrograms(ctx); err != nil {
 		return "", err
 	}
-	if err := c.references(ctx); err != nil {
+	if err := c.readKeys(ctx); err != nil {
 		return "", err
 	}
 	c.choice, err = subset.Choose(ctx, c.graph, *o.Subset, c, subset.Dialect{
@@ -179,7 +179,7 @@ func tableBytes(t subset.Table) string {
 
 // failure is like [database.failure], and also explains an error that only a subset can have: the
 // server is read-only.
-func (c *cutter) failure(err error) error {
+func (c *subsetDump) failure(err error) error {
 	if state(err) == stateReadOnly {
 		return &snap.Error{Code: snap.CodeDatabase,
 			Detail: "the rows of a subset are chosen in temporary tables, and the PostgreSQL server " + c.d.where() +
@@ -188,10 +188,10 @@ func (c *cutter) failure(err error) error {
 	return c.d.failure(err)
 }
 
-// tablesOf reads the tables and their primary keys. It omits tables of extensions, because pg_dump
-// decides which of their rows to dump. The tables have the names that they have in a dump.
+// readTables reads the tables and their primary keys. It omits tables of extensions, because
+// pg_dump decides which of their rows to dump. The tables have the names that they have in a dump.
 // Statements use names that the server quoted.
-func (c *cutter) tablesOf(ctx context.Context) error {
+func (c *subsetDump) readTables(ctx context.Context) error {
 	rows, err := c.conn.Query(ctx,
 		`SELECT c.oid, convert_to(n.nspname::text, e), convert_to(c.relname::text, e), CASE c.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END || format('%I.%I', n.nspname, c.relname), quote_ident(c.relname),
 			coalesce(pg_partition_root(c.oid)::oid, c.oid),
@@ -207,7 +207,7 @@ func (c *cutter) tablesOf(ctx context.Context) error {
 	}
 	defer rows.Close()
 	c.parts = map[[2]string]*member{}
-	at, stored, skipped := map[uint32]int{}, charsetOn(c.conn.PgConn()), c.d.left.skipped()
+	at, stored, skipped := map[uint32]int{}, charsetOn(c.conn.PgConn()), c.d.excluded.skipped()
 	for rows.Next() {
 		var m member
 		var schema, name []byte
@@ -265,8 +265,8 @@ func tableOf(key [2]string, from, quoted string, primary []string) subset.Table 
 	return t
 }
 
-// references reads the foreign keys, without those that partitions inherit from their table.
-func (c *cutter) references(ctx context.Context) error {
+// readKeys reads the foreign keys, without those that partitions inherit from their table.
+func (c *subsetDump) readKeys(ctx context.Context) error {
 	rows, err := c.conn.Query(ctx, `SELECT k.conrelid, k.confrelid,
 			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.conkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.conrelid AND t.attnum = u.number ORDER BY u.at),
 			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.confkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.confrelid AND t.attnum = u.number ORDER BY u.at),
@@ -282,9 +282,9 @@ func (c *cutter) references(ctx context.Context) error {
 	}
 	for rows.Next() {
 		var child, parent uint32
-		var columns, refers [][]byte
+		var columns, parentColumns [][]byte
 		var equal []string
-		if err := rows.Scan(&child, &parent, &columns, &refers, &equal); err != nil {
+		if err := rows.Scan(&child, &parent, &columns, &parentColumns, &equal); err != nil {
 			return err
 		}
 		a, b := known[child], known[parent]
@@ -293,7 +293,7 @@ func (c *cutter) references(ctx context.Context) error {
 		}
 		c.graph.Keys = append(c.graph.Keys, subset.ForeignKey{
 			Child: a.table, Parent: b.table, ChildFrom: a.from, ParentFrom: b.from, Columns: asTexts(columns),
-			ParentColumns: asTexts(refers), Equal: equal,
+			ParentColumns: asTexts(parentColumns), Equal: equal,
 		})
 	}
 	return rows.Err()
@@ -301,14 +301,14 @@ func (c *cutter) references(ctx context.Context) error {
 
 // Exec implements [subset.Server]. It uses the protocol for single statements, so that a condition
 // cannot contain a second statement.
-func (c *cutter) Exec(ctx context.Context, statement string) (int64, error) {
+func (c *subsetDump) Exec(ctx context.Context, statement string) (int64, error) {
 	tag, err := c.conn.Exec(ctx, statement, pgx.QueryExecModeExec)
 	return tag.RowsAffected(), err
 }
 
 // InsertWhere implements [subset.Server]. The condition is the user's own SQL and can read views.
 // The table that the rows come from is locked first, so that nobody can replace it with a view.
-func (c *cutter) InsertWhere(ctx context.Context, table, from, query string) error {
+func (c *subsetDump) InsertWhere(ctx context.Context, table, from, query string) error {
 	if _, err := c.conn.Exec(ctx, "SELECT FROM "+from+" LIMIT 0"); err != nil {
 		return err
 	}
@@ -323,19 +323,19 @@ func (c *cutter) InsertWhere(ctx context.Context, table, from, query string) err
 }
 
 // Insert implements [subset.Server].
-func (c *cutter) Insert(ctx context.Context, table, query string) error {
+func (c *subsetDump) Insert(ctx context.Context, table, query string) error {
 	_, err := c.Exec(ctx, "INSERT INTO "+table+" "+query+" ON CONFLICT DO NOTHING")
 	return err
 }
 
 // Count implements [subset.Server].
-func (c *cutter) Count(ctx context.Context, query string) (n int64, err error) {
+func (c *subsetDump) Count(ctx context.Context, query string) (n int64, err error) {
 	err = c.conn.QueryRow(ctx, query).Scan(&n)
 	return n, err
 }
 
 // Condition implements [subset.Server].
-func (c *cutter) Condition(table, condition string, err error) error {
+func (c *subsetDump) Condition(table, condition string, err error) error {
 	if code := state(err); !strings.HasPrefix(code, "42") && !strings.HasPrefix(code, "22") || code == stateNoRight {
 		return err
 	}
@@ -344,7 +344,7 @@ func (c *cutter) Condition(table, condition string, err error) error {
 }
 
 // countRows counts the rows of a table in the source.
-func (c *cutter) countRows(ctx context.Context, t engine.Table) (int64, error) {
+func (c *subsetDump) countRows(ctx context.Context, t engine.Table) (int64, error) {
 	from := "ONLY " + pgx.Identifier{t.Schema, t.Name}.Sanitize() // for a table of an extension
 	if m := c.parts[[2]string{t.Schema, t.Name}]; m != nil {
 		from = m.from
@@ -353,17 +353,17 @@ func (c *cutter) countRows(ctx context.Context, t engine.Table) (int64, error) {
 }
 
 // dump runs pg_dump on the snapshot and writes its dump with only the chosen rows.
-func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer) ([]string, error) {
-	cmd, said, done, err := c.d.program(ctx, t, append(c.d.dumpArguments(t, snapshot), lockWait)...)
+func (c *subsetDump) dump(ctx context.Context, t tool, snapshot string, w io.Writer) ([]string, error) {
+	cmd, stderr, done, err := c.d.program(ctx, t, append(c.d.dumpArguments(t, snapshot), lockWait)...)
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := c.dumpBy(ctx, cmd, said, snapshot, w)
+	warnings, err := c.dumpBy(ctx, cmd, stderr, snapshot, w)
 	return warnings, cmp.Or(done(), err)
 }
 
 // dumpBy starts pg_dump and copies its output with only the chosen rows.
-func (c *cutter) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr, snapshot string, w io.Writer) (
+func (c *subsetDump) dumpBy(ctx context.Context, cmd *exec.Cmd, stderr *engine.Stderr, snapshot string, w io.Writer) (
 	[]string, error) {
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
@@ -382,21 +382,21 @@ func (c *cutter) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr,
 	}
 	err = cmd.Wait()
 	switch {
-	case failed != nil && said.FirstError() != "": // the stream ended because pg_dump failed
-		return nil, c.d.toolFailure(ctx, "pg_dump", said, err)
+	case failed != nil && stderr.FirstError() != "": // the stream ended because pg_dump failed
+		return nil, c.d.toolFailure(ctx, "pg_dump", stderr, err)
 	case failed != nil:
 		return nil, c.failure(failed)
 	case err != nil:
-		return nil, c.d.toolFailure(ctx, "pg_dump", said, err)
+		return nil, c.d.toolFailure(ctx, "pg_dump", stderr, err)
 	}
-	return said.Warnings(), nil
+	return stderr.Warnings(), nil
 }
 
 // copy copies a dump block by block, with only the chosen rows.
-func (c *cutter) copy(ctx context.Context, stream io.Reader, w io.Writer) error {
+func (c *subsetDump) copy(ctx context.Context, stream io.Reader, w io.Writer) error {
 	c.ctx, c.out = ctx, bufio.NewWriterSize(w, 1<<20)
 	c.in = &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, stream), 1<<20), echo: &bytes.Buffer{},
-		left: c.d.left}
+		excluded: c.d.excluded}
 	tables, _, err := openDump(c.in)
 	if err != nil {
 		return err
@@ -415,7 +415,7 @@ func (c *cutter) copy(ctx context.Context, stream io.Reader, w io.Writer) error 
 	return c.out.Flush()
 }
 
-func (c *cutter) block(kind byte, id int) error {
+func (c *subsetDump) block(kind byte, id int) error {
 	w := rewriter{d: c.in, out: c.out, plan: engine.Plan{KeepLargeObjects: true}}
 	if err := c.out.WriteByte(kind); err != nil {
 		return err
@@ -428,7 +428,7 @@ func (c *cutter) block(kind byte, id int) error {
 	name := [2]string{t.schema, t.name}
 	m, known := c.parts[name]
 	if !known || c.choice.Kept(m.table) == "" {
-		rows, err := w.condensed()
+		rows, err := w.copyRows()
 		c.counts[name] = w.tally(rows, 0)
 		return err
 	}
@@ -436,15 +436,15 @@ func (c *cutter) block(kind byte, id int) error {
 	if c.in.err != nil {
 		return c.in.err
 	}
-	rows, err := c.chosen(&w, t, m)
+	rows, err := c.writeChosen(&w, t, m)
 	w.chunk([]byte(endOfRows))
 	c.counts[name] = w.tally(rows, 0)
 	w.int(0)
 	return err
 }
 
-// chosen writes the chosen rows of a table in COPY's text format, in the table's order.
-func (c *cutter) chosen(w *rewriter, t tableData, m *member) (int64, error) {
+// writeChosen writes the chosen rows of a table in COPY's text format, in the table's order.
+func (c *subsetDump) writeChosen(w *rewriter, t tableData, m *member) (int64, error) {
 	if len(m.columns) != len(t.columns) {
 		return 0, fmt.Errorf("the columns of the table %s.%s differ from those in the dump", t.schema, t.name)
 	}

@@ -40,16 +40,16 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	var err error
 	for range attempts {
 		replaced, err = s.attempt(ctx, old, terminate)
-		if !(state(err) == stateInUse && terminate) && state(err) != stateDatabaseMade {
+		if !(state(err) == stateInUse && terminate) && state(err) != stateDuplicateDatabase {
 			break
 		}
 	}
 	if err != nil {
 		return s.place.failure(err)
 	}
-	s.made, s.loader = false, loader{}
+	s.created, s.loader = false, loader{}
 	if replaced {
-		s.leave(old)
+		s.startDrop(old)
 	}
 	return nil
 }
@@ -59,35 +59,36 @@ func (s *scratch) attempt(ctx context.Context, old string, terminate bool) (exis
 	if exists, err = s.exists(ctx); err != nil {
 		return false, err
 	}
-	looking := s.admin
+	watcher := s.admin
 	if exists && s.o.OnlyIfEmpty {
-		if looking, err = s.place.connect(ctx); err != nil {
+		if watcher, err = s.place.connect(ctx); err != nil {
 			return false, err
 		}
-		defer looking.Close(context.WithoutCancel(ctx))
-		if err := s.place.requireEmpty(ctx, looking); err != nil { // before clear ends sessions
+		defer watcher.Close(context.WithoutCancel(ctx))
+		if err := s.place.requireEmpty(ctx, watcher); err != nil { // before disconnectOthers ends sessions
 			return false, err
 		}
 	}
-	if err := s.clear(ctx, looking, terminate); err != nil {
+	if err := s.disconnectOthers(ctx, watcher, terminate); err != nil {
 		return false, err
 	}
-	return exists, s.exchange(ctx, looking, exists, old)
+	return exists, s.exchange(ctx, watcher, exists, old)
 }
 
-// leave starts to drop the old database and does not wait for the result, because the server first
-// makes a checkpoint of all databases. The session holds the lock on the old database's name until
-// the database is dropped. If the old database cannot be dropped, the next load drops it.
-func (s *scratch) leave(old string) {
+// startDrop starts to drop the old database and does not wait for the result, because the server
+// first makes a checkpoint of all databases. The session holds the lock on the old database's name
+// until the database is dropped. If the old database cannot be dropped, the next load drops it.
+func (s *scratch) startDrop(old string) {
 	server := s.admin.PgConn().Frontend()
 	server.SendQuery(&pgproto3.Query{String: "DROP DATABASE IF EXISTS " + pgx.Identifier{old}.Sanitize() +
 		" WITH (FORCE)"})
 	_ = server.Flush()
 }
 
-func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
-	err = s.admin.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", s.place.name()).Scan(&yes)
-	return yes, err
+// exists reports whether the destination exists.
+func (s *scratch) exists(ctx context.Context) (ok bool, err error) {
+	err = s.admin.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", s.place.name()).Scan(&ok)
+	return ok, err
 }
 
 // requireDroppable returns an error if the server would rename the old database but could not drop
@@ -95,30 +96,28 @@ func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
 func requireDroppable(ctx context.Context, admin *pgx.Conn, database string) error {
 	var subscription string
 	err := admin.QueryRow(ctx,
-		"SELECT coalesce(min(subname), '') FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname "+
-			"= $1",
-		database).Scan(&subscription)
+		"SELECT coalesce(min(subname), '') FROM pg_subscription JOIN pg_database d ON d.oid = subdbid "+
+			"WHERE datname = $1", database).Scan(&subscription)
 	if err != nil || subscription == "" {
 		return err
 	}
 	return &snap.Error{
 		Code: snap.CodeConflict,
-		Detail: fmt.Sprintf("the database %q cannot be dropped while it has the subscription %q",
-			database,
+		Detail: fmt.Sprintf("the database %q cannot be dropped while it has the subscription %q", database,
 			subscription),
 		Hint: "drop the subscription first; nothing was changed",
 	}
 }
 
-// clear returns a conflict if others are connected to the old database. With terminate, it ends
-// their connections instead. conn may be connected to the old database.
-func (s *scratch) clear(ctx context.Context, conn *pgx.Conn, terminate bool) error {
-	who, err := connections(ctx, conn, s.place.name())
-	if err != nil || len(who) == 0 {
+// disconnectOthers returns a conflict if others are connected to the old database. With terminate,
+// it ends their connections instead. conn may be connected to the old database.
+func (s *scratch) disconnectOthers(ctx context.Context, conn *pgx.Conn, terminate bool) error {
+	others, err := connections(ctx, conn, s.place.name())
+	if err != nil || len(others) == 0 {
 		return err
 	}
 	if !terminate {
-		return engine.InUse(snap.Postgres, strconv.Quote(s.place.name()), who)
+		return engine.InUse(snap.Postgres, strconv.Quote(s.place.name()), others)
 	}
 	_, err = conn.Exec(ctx,
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()",
@@ -126,20 +125,20 @@ func (s *scratch) clear(ctx context.Context, conn *pgx.Conn, terminate bool) err
 	return err
 }
 
-// exchange exchanges the databases. If only an empty database may be replaced, looking is connected
+// exchange exchanges the databases. If only an empty database may be replaced, watcher is connected
 // to the old database.
-func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, old string) error {
+func (s *scratch) exchange(ctx context.Context, watcher *pgx.Conn, exists bool, old string) error {
 	tx, err := s.admin.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	id := func(name string) string { return pgx.Identifier{name}.Sanitize() }
-	here, place := id(s.db.name()), id(s.place.name())
-	statements := append(s.retire(), "ALTER DATABASE "+here+" RESET ALL",
-		"ALTER ROLE CURRENT_USER IN DATABASE "+here+" RESET ALL", "COMMENT ON DATABASE "+here+" IS NULL")
+	scratch, place := id(s.db.name()), id(s.place.name())
+	statements := append(s.retireLoader(), "ALTER DATABASE "+scratch+" RESET ALL",
+		"ALTER ROLE CURRENT_USER IN DATABASE "+scratch+" RESET ALL", "COMMENT ON DATABASE "+scratch+" IS NULL")
 	if exists {
-		inherited, err := inherit(ctx, tx, s.place.name(), here)
+		inherited, err := inheritProperties(ctx, tx, s.place.name(), scratch)
 		if err != nil {
 			return err
 		}
@@ -148,7 +147,7 @@ func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, 
 			"COMMENT ON DATABASE "+place+" IS "+literal(replacedMark),
 			"ALTER DATABASE "+place+" IS_TEMPLATE false") // otherwise it cannot be dropped
 	} else {
-		statements = append(statements, "GRANT CONNECT, TEMPORARY ON DATABASE "+here+" TO PUBLIC")
+		statements = append(statements, "GRANT CONNECT, TEMPORARY ON DATABASE "+scratch+" TO PUBLIC")
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {
@@ -156,11 +155,11 @@ func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, 
 		}
 	}
 	if exists {
-		if err := s.moveAway(ctx, tx, looking, "ALTER DATABASE "+place+" RENAME TO "+id(old)); err != nil {
+		if err := s.moveAway(ctx, tx, watcher, "ALTER DATABASE "+place+" RENAME TO "+id(old)); err != nil {
 			return err
 		}
 	}
-	if _, err := tx.Exec(ctx, "ALTER DATABASE "+here+" RENAME TO "+place); err != nil {
+	if _, err := tx.Exec(ctx, "ALTER DATABASE "+scratch+" RENAME TO "+place); err != nil {
 		return err
 	}
 	// If the commit were canceled, it would be unknown which database has the name.
@@ -172,10 +171,10 @@ func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, 
 // longWait is longer than a server needs for any of the operations that it limits.
 const longWait = time.Minute
 
-// inherit returns the statements that give the new database the properties of the old one: owner,
-// comment, connection limit, privileges, settings (including those for single roles), and whether
-// it is a template and accepts connections.
-func inherit(ctx context.Context, tx pgx.Tx, old, here string) ([]string, error) {
+// inheritProperties returns the statements that give the new database the properties of the old
+// one: owner, comment, connection limit, privileges, settings (including those for single roles),
+// and whether it is a template and accepts connections.
+func inheritProperties(ctx context.Context, tx pgx.Tx, old, scratch string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		WITH old AS (SELECT *, shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1),
 		settings AS (SELECT setrole, split_part(s, '=', 1) AS name, substr(s, strpos(s, '=') + 1) AS value FROM old JOIN pg_db_role_setting ON setdatabase = old.oid, unnest(setconfig) s)
@@ -194,7 +193,7 @@ func inherit(ctx context.Context, tx pgx.Tx, old, here string) ([]string, error)
 		FROM old, aclexplode(coalesce(datacl, acldefault('d', datdba))) a WHERE a.grantee <> datdba
 		UNION ALL
 		SELECT format('ALTER DATABASE %s OWNER TO %I', $2, pg_get_userbyid(datdba)) FROM old WHERE pg_get_userbyid(datdba) <> current_user`,
-		old, here)
+		old, scratch)
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ var forbiddenExtension = regexp.MustCompile(`permission denied to create extensi
 
 var missingRole = regexp.MustCompile(`role (".+") does not exist`)
 
-// usualPlaces returns the folders where packages install the programs of each version.
-func usualPlaces() []string {
+// usualFolders returns the folders where packages install the programs of each version.
+func usualFolders() []string {
 	var dirs []string
 	for _, pattern := range []string{
 		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/opt/postgresql@*/bin",
@@ -89,8 +89,7 @@ func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error)
 			atLeast)
 	}
 	missing.Hint = fmt.Sprintf("install it: apt install postgresql-client-%d (Debian, Ubuntu; see "+
-		"apt.postgresql.org), "+
-		"or brew install postgresql@%d", atLeast, atLeast)
+		"apt.postgresql.org), or brew install postgresql@%d", atLeast, atLeast)
 	if len(e.Tools) > 0 {
 		missing.Hint += "; or add its folder to postgres_tools, which lists the only folders that are searched"
 	}
@@ -98,7 +97,7 @@ func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error)
 }
 
 // wrapper is the script that every PostgreSQL program in Debian's /usr/bin is a link to. It is
-// skipped because it only starts one of the programs in usualPlaces, which takes longer.
+// skipped because it only starts one of the programs in usualFolders, which takes longer.
 const wrapper = "pg_wrapper"
 
 // installed runs the program of this name in every folder, in parallel, to get its version.
@@ -107,18 +106,18 @@ func (e Engine) installed(name string) []tool {
 	known := map[string]bool{}
 	for _, dir := range e.folders() {
 		path := filepath.Join(dir, name)
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil || known[real] || len(e.Tools) == 0 && filepath.Base(real) == wrapper {
+		file, err := filepath.EvalSymlinks(path)
+		if err != nil || known[file] || len(e.Tools) == 0 && filepath.Base(file) == wrapper {
 			continue
 		}
-		known[real] = true
+		known[file] = true
 		all = append(all, tool{path: path})
 	}
-	var asked sync.WaitGroup
+	var running sync.WaitGroup
 	for i := range all {
-		asked.Go(func() { all[i].version, all[i].problem = toolVersion(all[i].path) })
+		running.Go(func() { all[i].version, all[i].problem = toolVersion(all[i].path) })
 	}
-	asked.Wait()
+	running.Wait()
 	return all
 }
 
@@ -126,7 +125,7 @@ func (e Engine) folders() []string {
 	if len(e.Tools) > 0 {
 		return e.Tools
 	}
-	return append(filepath.SplitList(os.Getenv("PATH")), usualPlaces()...)
+	return append(filepath.SplitList(os.Getenv("PATH")), usualFolders()...)
 }
 
 // toolVersion runs a program to get its version.
@@ -150,13 +149,13 @@ func toolVersion(path string) (string, error) {
 // command prepares a run of the tool against a database. It passes the password, if any, through
 // the environment, and collects the tool's messages.
 func (t tool) command(ctx context.Context, d database, args ...string) (*exec.Cmd, *engine.Stderr) {
-	cmd, said := engine.Program(ctx, t.path, append(args, "--no-password", "--dbname="+d.public())...)
+	cmd, stderr := engine.Program(ctx, t.path, append(args, "--no-password", "--dbname="+d.public())...)
 	cmd.Env = append(os.Environ(), d.environment()...)
-	return cmd, said
+	return cmd, stderr
 }
 
 // toolFailure converts a tool's failure to a *snap.Error.
-func (d database) toolFailure(ctx context.Context, name string, said *engine.Stderr, err error) error {
+func (d database) toolFailure(ctx context.Context, name string, stderr *engine.Stderr, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -164,39 +163,39 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Std
 	if !errors.As(err, &exit) {
 		return fmt.Errorf("run %s: %w", name, err)
 	}
-	what := charset.Readable(said.FirstError())
-	e := &snap.Error{Code: snap.CodeDatabase, Detail: fmt.Sprintf("%s failed: %s", name, what), Cause: err}
-	d.advise(e, what)
+	text := charset.Readable(stderr.FirstError())
+	e := &snap.Error{Code: snap.CodeDatabase, Detail: fmt.Sprintf("%s failed: %s", name, text), Cause: err}
+	d.advise(e, text)
 	return e
 }
 
-// advise completes an error that the server returned while it created an object. what is the
+// advise completes an error that the server returned while it created an object. text is the
 // server's message. If advise recognizes the message, it sets the hint and, if necessary, a more
 // specific code and detail.
-func (d database) advise(e *snap.Error, what string) {
+func (d database) advise(e *snap.Error, text string) {
 	switch {
-	case strings.Contains(what, "No space left on device"):
+	case strings.Contains(text, "No space left on device"):
 		e.Code, e.Hint = snap.CodeStorageFull,
 			"free some space on the server's disk and try again; the database is unchanged"
-	case forbiddenExtension.MatchString(what):
-		x := forbiddenExtension.FindStringSubmatch(what)[1]
+	case forbiddenExtension.MatchString(text):
+		x := forbiddenExtension.FindStringSubmatch(text)[1]
 		e.Detail = fmt.Sprintf("the user %q is not allowed to create the extension %s of the snapshot",
 			d.config.User, x)
 		e.Hint = fmt.Sprintf("have an administrator run CREATE EXTENSION %s in the destination and use "+
 			"--into-existing, or build again with --exclude-extension %s", x, x)
-	case strings.Contains(what, "permission denied for database"):
+	case strings.Contains(text, "permission denied for database"):
 		e.Hint = fmt.Sprintf("as its owner, run: GRANT CREATE ON DATABASE %s TO %s",
 			quote(d.name()), quote(d.config.User))
-	case strings.Contains(what, "permission denied") || strings.Contains(what, "must be owner") ||
-		strings.Contains(what, "must be superuser"):
+	case strings.Contains(text, "permission denied") || strings.Contains(text, "must be owner") ||
+		strings.Contains(text, "must be superuser"):
 		e.Hint = fmt.Sprintf("grant the privilege to the user %q, or use another user in the target's URL",
 			d.config.User)
-	case missingRole.MatchString(what):
+	case missingRole.MatchString(text):
 		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; create it on the destination's server: "+
-			"CREATE ROLE %s", missingRole.FindStringSubmatch(what)[1])
-	case strings.Contains(what, "row-level security"):
+			"CREATE ROLE %s", missingRole.FindStringSubmatch(text)[1])
+	case strings.Contains(text, "row-level security"):
 		e.Hint = "use a user who sees every row: a superuser, or one with BYPASSRLS"
-	case strings.Contains(what, "extension") && strings.Contains(what, "not available"):
+	case strings.Contains(text, "extension") && strings.Contains(text, "not available"):
 		e.Hint = "install the extension's package on the destination's server, or build again with " +
 			"--exclude-extension"
 	}

@@ -6,10 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// firing selects the enabled triggers and rules of tables. Each row has the statements that disable
-// the trigger or rule and that restore its state. The triggers that implement constraints are
-// omitted.
-const firing = `
+// enabledTriggers selects the enabled triggers and rules of tables, as [trigger] describes them. It
+// omits the triggers that implement constraints.
+const enabledTriggers = `
 	SELECT format('ALTER TABLE ONLY %I.%I DISABLE TRIGGER %I', n.nspname, c.relname, t.tgname),
 		format('ALTER TABLE ONLY %I.%I ENABLE %sTRIGGER %I', n.nspname, c.relname,
 			CASE t.tgenabled WHEN 'R' THEN 'REPLICA ' WHEN 'A' THEN 'ALWAYS ' ELSE '' END, t.tgname),
@@ -26,8 +25,9 @@ const firing = `
 	WHERE ($1::text[] IS NULL OR n.nspname = ANY ($1))
 		AND r.ev_enabled <> 'D' AND c.relkind IN ('r', 'p') AND r.rulename <> '_RETURN'`
 
-// fires is an enabled trigger or rule.
-type fires struct{ Stop, Start, Table, Object string }
+// trigger is an enabled trigger or rule: the statements that disable and enable it, and the oids of
+// its table and of itself.
+type trigger struct{ Disable, Enable, Table, Object string }
 
 // withoutTriggers calls run while all triggers and rules of tables are disabled, so that none of
 // them copies a value to another table. If run succeeds, withoutTriggers then enables the triggers
@@ -38,31 +38,30 @@ func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 		return err
 	}
 	defer s.release(ctx, conn)
-	rows, err := conn.Query(ctx, firing, s.into.schemas())
+	rows, err := conn.Query(ctx, enabledTriggers, s.into.schemas())
 	if err != nil {
 		return s.db.failure(err)
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[fires])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[trigger])
 	if err != nil {
 		return s.db.failure(err)
 	}
-	for _, f := range list {
-		if _, err := conn.Exec(ctx, f.Stop); err != nil {
+	for _, t := range list {
+		if _, err := conn.Exec(ctx, t.Disable); err != nil {
 			return s.db.failure(err)
 		}
 	}
 	if err := run(); err != nil {
 		return err
 	}
-	for _, f := range list {
-		var there bool
+	for _, t := range list {
+		var exists bool
 		err := conn.QueryRow(ctx,
 			"SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1::text::oid) AND (EXISTS (SELECT FROM "+
 				"pg_trigger WHERE oid = $2::text::oid) OR EXISTS (SELECT FROM pg_rewrite WHERE oid = $2::text::oid))",
-			f.Table,
-			f.Object).Scan(&there)
-		if err == nil && there {
-			_, err = conn.Exec(ctx, f.Start)
+			t.Table, t.Object).Scan(&exists)
+		if err == nil && exists {
+			_, err = conn.Exec(ctx, t.Enable)
 		}
 		if err != nil {
 			return s.db.failure(err)

@@ -86,7 +86,7 @@ func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error
 		return err
 	}
 	defer in.Close()
-	from := &reading{r: engine.Reader(ctx, in)}
+	from := &errReader{r: engine.Reader(ctx, in)}
 	d := &dumpReader{r: bufio.NewReaderSize(from, 1<<20), echo: &bytes.Buffer{}, foreign: dump.Trust != engine.Mine}
 	if u.described != nil {
 		d.echo, d.lean = nil, true
@@ -132,7 +132,7 @@ func (u *unpacking) deriveLayout(d *dumpReader, entries []dumpEntry) (err error)
 }
 
 // data unpacks the blocks after the table of contents.
-func (u *unpacking) data(d *dumpReader, from *reading) error {
+func (u *unpacking) data(d *dumpReader, from *errReader) error {
 	rest := rewriter{d: d, out: bufio.NewWriter(u.file), plan: engine.Plan{KeepLargeObjects: true}}
 	err := d.blocks(func(kind byte, id int) error {
 		if b := u.layout.tables[id]; b != nil && kind == blockData {
@@ -142,7 +142,7 @@ func (u *unpacking) data(d *dumpReader, from *reading) error {
 			d.skip(kind)
 			return d.err
 		}
-		return rest.same(kind, id)
+		return rest.copyBlock(kind, id)
 	})
 	switch {
 	case from.err != nil:
@@ -169,8 +169,8 @@ func (u *unpacking) table(d *dumpReader, b *block) error {
 	return u.rows.finish(b)
 }
 
-// same copies a block unchanged.
-func (r *rewriter) same(kind byte, id int) error {
+// copyBlock copies a block unchanged.
+func (r *rewriter) copyBlock(kind byte, id int) error {
 	if err := r.out.WriteByte(kind); err != nil {
 		return err
 	}
@@ -194,13 +194,14 @@ func (u *unpacking) copyUnchanged(ctx context.Context, dump engine.Dump) error {
 	return err
 }
 
-// reading remembers an error of its reader.
-type reading struct {
+// errReader remembers an error of its reader, so that callers can distinguish failures to read from
+// a damaged dump.
+type errReader struct {
 	r   io.Reader
 	err error
 }
 
-func (f *reading) Read(p []byte) (int, error) {
+func (f *errReader) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		f.err = err

@@ -28,13 +28,13 @@ func describedBy(info engine.Info) (*schema.Schema, error) {
 	if err := info.Schema.Check(dialect); err != nil {
 		return nil, err
 	}
-	v := &vetting{s: info.Schema, types: map[schema.Name]bool{}, tables: map[schema.Name]*schema.Table{}}
+	v := &validator{s: info.Schema, types: map[schema.Name]bool{}, tables: map[schema.Name]*schema.Table{}}
 	v.check()
 	return v.s, v.err
 }
 
-// vetting checks the parts of a description that are specific to PostgreSQL.
-type vetting struct {
+// validator checks the parts of a description that are specific to PostgreSQL.
+type validator struct {
 	s          *schema.Schema
 	namespaces []string
 	extensions []schema.Extension
@@ -43,14 +43,14 @@ type vetting struct {
 	err        error
 }
 
-func (v *vetting) fail(format string, args ...any) {
+func (v *validator) fail(format string, args ...any) {
 	if v.err == nil {
 		v.err = wrongDescription(format, args...)
 	}
 }
 
 // name checks the name of an object that the load creates.
-func (v *vetting) name(name string) {
+func (v *validator) name(name string) {
 	if len(name) > maxName {
 		v.fail("the name %.63q is too long", name)
 	}
@@ -58,7 +58,7 @@ func (v *vetting) name(name string) {
 }
 
 // checkName checks a name and its schema.
-func (v *vetting) checkName(n schema.Name) {
+func (v *validator) checkName(n schema.Name) {
 	v.name(n.Name)
 	if !slices.Contains(v.namespaces, n.Schema) {
 		v.fail("%q is in the schema %q, which is not described", n.Name, n.Schema)
@@ -66,13 +66,13 @@ func (v *vetting) checkName(n schema.Name) {
 }
 
 // text checks a name or a comment.
-func (v *vetting) text(text string) {
+func (v *validator) text(text string) {
 	if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
 		v.fail("%.63q is not valid text", text)
 	}
 }
 
-func (v *vetting) check() {
+func (v *validator) check() {
 	for _, n := range v.s.Namespaces {
 		if strings.HasPrefix(n.Name, "pg_") || n.Name == "information_schema" {
 			v.fail("the schema %q is reserved for the server", n.Name)
@@ -120,7 +120,7 @@ func (v *vetting) check() {
 	}
 }
 
-func (v *vetting) checks(all []schema.Check) {
+func (v *validator) checks(all []schema.Check) {
 	for i := range all {
 		v.name(all[i].Name)
 		v.text(all[i].Comment)
@@ -129,7 +129,7 @@ func (v *vetting) checks(all []schema.Check) {
 }
 
 // typ checks that a type is built in or described. The arguments of built-in types must be numbers.
-func (v *vetting) typ(t schema.Type) {
+func (v *validator) typ(t schema.Type) {
 	for _, arg := range t.Args {
 		if t.Extension == "" && strings.Trim(arg, "-0123456789") != "" {
 			v.fail("the type %q has the invalid argument %q", t.Name, arg)
@@ -144,7 +144,7 @@ func (v *vetting) typ(t schema.Type) {
 	}
 }
 
-func (v *vetting) expr(e *schema.Expr) {
+func (v *validator) expr(e *schema.Expr) {
 	if e == nil {
 		return
 	}
@@ -156,7 +156,7 @@ func (v *vetting) expr(e *schema.Expr) {
 	}
 }
 
-func (v *vetting) table(t *schema.Table) {
+func (v *validator) table(t *schema.Table) {
 	v.checkName(t.Name)
 	v.text(t.Comment)
 	stored := map[string]bool{}
@@ -168,28 +168,28 @@ func (v *vetting) table(t *schema.Table) {
 		stored[c.Name] = !c.Computed
 	}
 	v.checks(t.Checks)
-	used := func(columns ...string) {
+	requireStored := func(columns ...string) {
 		for _, name := range columns {
 			if !stored[name] {
 				v.fail("the table %q has no column %q with stored values", t.Name.Name, name)
 			}
 		}
 	}
-	keyed := func(columns []schema.KeyColumn) {
+	checkKey := func(columns []schema.KeyColumn) {
 		if len(columns) == 0 {
 			v.fail("a key or index of the table %q has no columns", t.Name.Name)
 		}
 		for _, k := range columns {
 			if v.expr(k.Expr); k.Expr == nil {
-				used(k.Name)
+				requireStored(k.Name)
 			}
 		}
 	}
 	for _, k := range t.Keys {
 		v.name(k.Name)
 		v.text(k.Comment)
-		keyed(k.Columns)
-		used(k.Include...)
+		checkKey(k.Columns)
+		requireStored(k.Include...)
 	}
 	for _, x := range t.Indexes {
 		if x.Name == "" {
@@ -197,31 +197,32 @@ func (v *vetting) table(t *schema.Table) {
 		}
 		v.name(x.Name)
 		v.text(x.Comment)
-		keyed(x.Columns)
-		used(x.Include...)
+		checkKey(x.Columns)
+		requireStored(x.Include...)
 	}
 	for _, f := range t.ForeignKeys {
 		v.name(f.Name)
 		v.text(f.Comment)
-		used(f.Columns...)
+		requireStored(f.Columns...)
 		v.checkReference(t, f.To)
 	}
-	v.parts(t, keyed)
+	v.partitions(t, checkKey)
 }
 
 // checkReference checks that a table refers to a described table.
-func (v *vetting) checkReference(t *schema.Table, other schema.Name) {
+func (v *validator) checkReference(t *schema.Table, other schema.Name) {
 	if v.tables[other] == nil {
 		v.fail("the table %q refers to %q, which is not described", t.Name.Name, other.Name)
 	}
 }
 
-func (v *vetting) parts(t *schema.Table, keyed func([]schema.KeyColumn)) {
+// partitions checks the partitioning and the parents of a table.
+func (v *validator) partitions(t *schema.Table, checkKey func([]schema.KeyColumn)) {
 	for _, parent := range t.Inherits {
 		v.checkReference(t, parent)
 	}
 	if t.Partitions != nil {
-		keyed(t.Partitions.Columns)
+		checkKey(t.Partitions.Columns)
 		if !slices.Contains([]string{"range", "list", "hash"}, t.Partitions.Method) || len(t.Inherits) > 0 {
 			v.fail("the table %q is partitioned in an unknown way", t.Name.Name)
 		}

@@ -112,10 +112,10 @@ var rightName = regexp.MustCompile(`^[A-Z]+( [A-Z]+)?$`)
 // could give others access to these objects.
 func (s *scratch) applyGrants(ctx context.Context, conn *pgx.Conn) error {
 	for _, g := range s.grants {
-		if !s.fills(g.Schema) {
+		if !s.createsIn(g.Schema) {
 			continue
 		}
-		object, err := found(ctx, conn, g)
+		object, err := objectOf(ctx, conn, g)
 		if err != nil {
 			return s.db.failure(err)
 		}
@@ -133,17 +133,17 @@ func (s *scratch) applyGrants(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// fills reports whether the load creates the objects of a schema.
-func (s *scratch) fills(name string) bool {
+// createsIn reports whether the load creates the objects of a schema.
+func (s *scratch) createsIn(name string) bool {
 	if s.into != nil && !slices.Contains(s.into.schemas(), name) {
 		return false
 	}
 	return name != "information_schema" && !strings.HasPrefix(name, "pg_")
 }
 
-// found returns the quoted name of the object that a grant is on, or "" if there is no such object
-// or it belongs to an extension.
-func found(ctx context.Context, conn *pgx.Conn, g schema.Grant) (object string, err error) {
+// objectOf returns the quoted name of the object that a grant is on, or "" if there is no such
+// object or it belongs to an extension.
+func objectOf(ctx context.Context, conn *pgx.Conn, g schema.Grant) (object string, err error) {
 	query, args := "SELECT format('%I.%I', nspname, relname) FROM pg_class JOIN pg_namespace n ON n.oid = "+
 		"relnamespace WHERE nspname = $1 AND relname = $2 AND (relkind = 'S') = ($3 = 'SEQUENCE') AND relkind <> 'i' "+
 		"AND "+notOfExtension("pg_class", "pg_class.oid"),
@@ -182,13 +182,13 @@ func grantStatement(g schema.Grant, object string) string {
 			return ""
 		}
 		if len(g.Columns) > 0 {
-			right += " " + quoteAll(g.Columns)
+			right += " " + columnList(g.Columns)
 		}
 		rights = append(rights, right)
 	}
-	pass := ""
+	option := ""
 	if g.Pass {
-		pass = " WITH GRANT OPTION"
+		option = " WITH GRANT OPTION"
 	}
-	return fmt.Sprintf("GRANT %s ON %s %s TO %s%s", strings.Join(rights, ", "), g.Kind, object, to, pass)
+	return fmt.Sprintf("GRANT %s ON %s %s TO %s%s", strings.Join(rights, ", "), g.Kind, object, to, option)
 }
