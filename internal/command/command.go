@@ -130,7 +130,7 @@ func Fault(err error) *snap.Error {
 	if !errors.As(err, &e) {
 		return &snap.Error{Code: snap.CodeInternal, Detail: err.Error()}
 	}
-	whole := *e
-	whole.Detail = err.Error()
-	return &whole
+	copied := *e
+	copied.Detail = err.Error()
+	return &copied
 }

@@ -18,7 +18,7 @@ import (
 // --group "$TEAM" with TEAM unset would otherwise share with everybody.
 func CheckFlags(cmd *cobra.Command, mayBeEmpty ...string) error {
 	if err := cmd.ValidateFlagGroups(); err != nil {
-		return exclude(cmd, err)
+		return flagGroupError(cmd, err)
 	}
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -42,13 +42,19 @@ func empty(v pflag.Value) bool {
 	return v.String() == ""
 }
 
-var flagsTogether = regexp.MustCompile(`\[([^\]]*)\] were all set`)
+var (
+	flagsTogether = regexp.MustCompile(`\[([^\]]*)\] were all set`)
+	oneRequired   = regexp.MustCompile(`in the group \[([^\]]*)\] is required`)
+)
 
-// exclude rewords cobra's error about flags that exclude each other.
-func exclude(cmd *cobra.Command, err error) error {
+// flagGroupError rewords cobra's errors about flags that exclude each other, and about a group of
+// which one flag is required.
+func flagGroupError(cmd *cobra.Command, err error) error {
 	detail := err.Error()
 	if m := flagsTogether.FindStringSubmatch(detail); m != nil {
 		detail = "--" + strings.ReplaceAll(m[1], " ", " and --") + " cannot be combined"
+	} else if m := oneRequired.FindStringSubmatch(detail); m != nil {
+		detail = Path(cmd) + " needs --" + strings.ReplaceAll(m[1], " ", " or --")
 	}
 	return snap.Usage(detail, seeHelp(cmd))
 }

@@ -31,7 +31,12 @@ func tool(args ...string) *cobra.Command {
 	}
 	role := &cobra.Command{Use: "role", Args: command.ExactArgs("e-mail", "role"),
 		RunE: func(*cobra.Command, []string) error { return nil }}
-	root.AddCommand(share, key, role)
+	send := &cobra.Command{Use: "send", Args: command.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return nil }}
+	send.Flags().String("since", "", "")
+	send.Flags().String("message", "", "")
+	send.MarkFlagsOneRequired("message", "since")
+	root.AddCommand(share, key, role, send)
 	root.SetArgs(args)
 	root.SetOut(&bytes.Buffer{})
 	return root
@@ -63,6 +68,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"zzz", "--x"}, `there is no command "zzz"`, "see `tool --help`"},
 		{[]string{"key", "flag"}, `key takes no arguments, but there is "flag"`, "use it as: tool key [flags]"},
 		{[]string{"key"}, "key needs --kind", "use it as: tool key [flags]"},
+		{[]string{"send"}, "send needs --message or --since", "see `tool send --help`"},
 		{[]string{"role", "a@b"}, "role needs a role", "use it as: tool role [flags]"},
 		{[]string{"role", "a", "b", "c"}, `role takes one e-mail and one role, but there is also "c"`,
 			"use it as: tool role [flags]; quote a name that has spaces"},
