@@ -16,13 +16,13 @@ import (
 // service, for different organizations or users. Each account has a name, and at most one is in
 // use. Commands work with the account in use unless [File.Choose] selected another.
 
-// nameless is the name of an account whose user is unknown, because the cloud service did not
+// defaultAccount is the name of an account whose user is unknown, because the cloud service did not
 // respond at login.
-const nameless = "default"
+const defaultAccount = "default"
 
 // Account returns the session's account name. Sessions saved by versions without account names are
 // named after their organization.
-func (s Session) Account() string { return cmp.Or(s.Name, s.Organization, s.Email, nameless) }
+func (s Session) Account() string { return cmp.Or(s.Name, s.Organization, s.Email, defaultAccount) }
 
 // sameUser reports whether both sessions belong to the same user of the same organization.
 func (s Session) sameUser(other Session) bool {
@@ -77,12 +77,12 @@ func (f *File) Accounts(cloudURL string) (all []Session, inUse string, err error
 // the other account. It fails with code not_signed_in if no account matches, and with code usage if
 // several match or there is no other account.
 func (f *File) Switch(ctx context.Context, cloudURL string, to Choice) (s Session, err error) {
-	failed := f.change(ctx, func(c *contents) {
+	changeErr := f.change(ctx, func(c *contents) {
 		if s, err = c.switchTo(cloudURL, to); err == nil {
-			c.use(cloudURL, s.Account())
+			c.use(cloudURL, s)
 		}
 	})
-	return s, cmp.Or(err, failed)
+	return s, cmp.Or(err, changeErr)
 }
 
 func (c *contents) switchTo(cloudURL string, to Choice) (Session, error) {
@@ -169,8 +169,8 @@ func (c *contents) names(cloudURL string) (names []string) {
 	return names
 }
 
-// named returns the account with this name.
-func (c *contents) named(cloudURL, name string) (Session, bool) {
+// byName returns the account with this name.
+func (c *contents) byName(cloudURL, name string) (Session, bool) {
 	all := c.accounts(cloudURL)
 	i := slices.IndexFunc(all, func(s Session) bool { return s.Account() == name })
 	if i < 0 {
@@ -179,14 +179,10 @@ func (c *contents) named(cloudURL, name string) (Session, bool) {
 	return all[i], true
 }
 
-// use puts an account in use.
-func (c *contents) use(cloudURL, name string) {
-	s, ok := c.named(cloudURL, name)
-	if !ok {
-		return
-	}
+// use puts an account in use. It replaces a stored account of the same name.
+func (c *contents) use(cloudURL string, s Session) {
 	at := key(cloudURL)
-	c.drop(cloudURL, name)
+	c.drop(cloudURL, s.Account())
 	if before, ok := c.Sessions[at]; ok {
 		before.Name = before.Account()
 		c.Others[at] = append(c.Others[at], before)
@@ -227,13 +223,8 @@ func (c *contents) keep(s Session) (kept, old Session) {
 	if s.Name == "" {
 		s.Name = c.nameFor(s)
 	}
-	old, _ = c.named(s.CloudURL, s.Name)
-	c.drop(s.CloudURL, s.Name)
-	if before, ok := c.Sessions[key(s.CloudURL)]; ok {
-		before.Name = before.Account()
-		c.Others[key(s.CloudURL)] = append(c.Others[key(s.CloudURL)], before)
-	}
-	c.Sessions[key(s.CloudURL)] = s
+	old, _ = c.byName(s.CloudURL, s.Name)
+	c.use(s.CloudURL, s)
 	return s, old
 }
 
@@ -246,30 +237,30 @@ func (c *contents) nameFor(s Session) string {
 			return other.Account()
 		}
 	}
-	base := cmp.Or(s.Organization, s.Email, nameless)
-	free := []string{base, s.Email, s.Email + "/" + s.Organization}
-	for _, name := range free {
-		if _, taken := c.named(s.CloudURL, name); !taken && name != "" {
+	base := cmp.Or(s.Organization, s.Email, defaultAccount)
+	candidates := []string{base, s.Email, s.Email + "/" + s.Organization}
+	for _, name := range candidates {
+		if _, taken := c.byName(s.CloudURL, name); !taken && name != "" {
 			return name
 		}
 	}
 	for n := 2; ; n++ {
 		name := base + "-" + strconv.Itoa(n)
-		if _, taken := c.named(s.CloudURL, name); !taken {
+		if _, taken := c.byName(s.CloudURL, name); !taken {
 			return name
 		}
 	}
 }
 
-// longestName is the maximum length of an account name.
-const longestName = 64
+// maxNameLength is the maximum number of bytes of an account name.
+const maxNameLength = 64
 
 // CheckName returns an error of code usage if name is not a valid account name.
 func CheckName(name string) error {
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
-	if name == "" || len(name) > longestName || strings.ContainsFunc(name, odd) || strings.HasPrefix(name, "-") {
+	if name == "" || len(name) > maxNameLength || strings.ContainsFunc(name, odd) || strings.HasPrefix(name, "-") {
 		return snap.Usage(fmt.Sprintf("%q cannot be the name of an account", name),
-			fmt.Sprintf("use up to %d letters, digits and punctuation marks, without spaces", longestName))
+			fmt.Sprintf("use up to %d letters, digits and punctuation marks, without spaces", maxNameLength))
 	}
 	return nil
 }

@@ -18,15 +18,15 @@ import (
 type device struct {
 	Options
 	provider provider
-	began    started
+	began    deviceResponse
 	deadline time.Time
 	wait     time.Duration // between two polls, set by the service
-	faults   int           // consecutive polls that failed
-	last     error         // the error of the last such poll
+	failures int           // consecutive polls that failed
+	lastErr  error         // the error of the last such poll
 }
 
-// started is the device authorization response (RFC 8628 section 3.2).
-type started struct {
+// deviceResponse is the device authorization response (RFC 8628 section 3.2).
+type deviceResponse struct {
 	DeviceCode string `json:"device_code"`
 	UserCode   string `json:"user_code"`
 	URL        string `json:"verification_uri"`
@@ -35,8 +35,8 @@ type started struct {
 	Interval   int    `json:"interval"`
 }
 
-// granted is a successful token response.
-type granted struct {
+// tokenResponse is a successful token response.
+type tokenResponse struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
 	ExpiresIn    int    `json:"expires_in"`
@@ -47,7 +47,7 @@ type granted struct {
 // defaultLife is the assumed lifetime of an access token whose response has no expires_in.
 const defaultLife = 5 * time.Minute
 
-func (g granted) expiry(now time.Time) time.Time {
+func (g tokenResponse) expiry(now time.Time) time.Time {
 	if g.ExpiresIn <= 0 {
 		return now.Add(defaultLife)
 	}
@@ -67,11 +67,11 @@ func (r *refusal) Error() string {
 		snap.CleanText(r.Description))
 }
 
-// errLostAnswer means that the service granted the request, but its response was lost.
-var errLostAnswer = errors.New("the response was lost")
+// errLostResponse means that the service granted the request, but its response was lost.
+var errLostResponse = errors.New("the response was lost")
 
 // postForm sends a form and decodes the JSON response into out. It returns a *refusal for every
-// status other than 200, and errLostAnswer if the body of a response with status 200 cannot be
+// status other than 200, and errLostResponse if the body of a response with status 200 cannot be
 // read.
 func postForm(ctx context.Context, h *http.Client, target string, form url.Values, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(form.Encode()))
@@ -85,13 +85,13 @@ func postForm(ctx context.Context, h *http.Client, target string, form url.Value
 		return err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	if res.StatusCode == http.StatusOK {
 		if out == nil {
 			return nil
 		}
 		if err != nil || json.Unmarshal(body, out) != nil {
-			return errLostAnswer
+			return errLostResponse
 		}
 		return nil
 	}
@@ -103,7 +103,7 @@ func postForm(ctx context.Context, h *http.Client, target string, form url.Value
 }
 
 // run performs the whole device grant and returns the tokens.
-func (d *device) run(ctx context.Context) (granted, error) {
+func (d *device) run(ctx context.Context) (tokenResponse, error) {
 	form := url.Values{"client_id": {d.ClientID}, "program": {d.Program}, "host": {d.Host}}
 	if d.Scope != "" {
 		form.Set("scope", d.Scope)
@@ -111,10 +111,10 @@ func (d *device) run(ctx context.Context) (granted, error) {
 	err := postForm(ctx, d.HTTP, d.provider.DeviceAuthorization, form, &d.began)
 	if err == nil && (d.began.DeviceCode == "" || d.began.UserCode == "" ||
 		checkURL(d.began.URL, "the login page") != nil) {
-		err = errLostAnswer
+		err = errLostResponse
 	}
 	if err != nil {
-		return granted{}, d.notStarted(ctx, err)
+		return tokenResponse{}, d.startError(ctx, err)
 	}
 	d.schedule()
 	d.show()
@@ -124,12 +124,12 @@ func (d *device) run(ctx context.Context) (granted, error) {
 			return got, err
 		}
 		if err := d.pause(ctx); err != nil {
-			return granted{}, err
+			return tokenResponse{}, err
 		}
 	}
 }
 
-func (d *device) notStarted(ctx context.Context, err error) error {
+func (d *device) startError(ctx context.Context, err error) error {
 	var r *refusal
 	switch {
 	case ctx.Err() != nil:
@@ -197,38 +197,38 @@ var errPending = errors.New("not decided yet")
 
 // poll asks once whether the user has decided. If not, it returns errPending. It does the same if
 // the network or the service fails, and counts the failure.
-func (d *device) poll(ctx context.Context) (granted, error) {
-	var got granted
+func (d *device) poll(ctx context.Context) (tokenResponse, error) {
+	var got tokenResponse
 	err := postForm(ctx, d.HTTP, d.provider.Token, url.Values{
 		"grant_type":  {"urn:ietf:params:oauth:grant-type:device_code"},
 		"client_id":   {d.ClientID},
 		"device_code": {d.began.DeviceCode},
 	}, &got)
 	if err == nil && (got.AccessToken == "" || !strings.EqualFold(got.TokenType, "bearer")) {
-		err = errLostAnswer
+		err = errLostResponse
 	}
 	if err == nil {
 		return got, nil
 	}
 	if ctx.Err() != nil {
-		return granted{}, interrupted(ctx)
+		return tokenResponse{}, interrupted(ctx)
 	}
-	if errors.Is(err, errLostAnswer) {
-		return granted{}, &snap.Error{Code: snap.CodeUnreachable,
+	if errors.Is(err, errLostResponse) {
+		return tokenResponse{}, &snap.Error{Code: snap.CodeUnreachable,
 			Detail: "the login was approved, but the response was lost",
 			Hint:   "run `snapcli login` again"}
 	}
-	return granted{}, d.pollError(err)
+	return tokenResponse{}, d.pollError(err)
 }
 
 // pollError interprets the error of a poll (RFC 8628 section 3.5).
 func (d *device) pollError(err error) error {
 	var r *refusal
 	if !errors.As(err, &r) || r.status >= 500 || r.status == http.StatusTooManyRequests {
-		d.faults, d.last = d.faults+1, err
+		d.failures, d.lastErr = d.failures+1, err
 		return errPending
 	}
-	d.faults, d.last = 0, nil
+	d.failures, d.lastErr = 0, nil
 	switch r.Code {
 	case "authorization_pending":
 		return errPending
@@ -236,7 +236,8 @@ func (d *device) pollError(err error) error {
 		d.wait = max(d.wait+5*time.Second, interval(r.Interval, 0))
 		return errPending
 	case "access_denied":
-		return &snap.Error{Code: snap.CodeForbidden, Detail: denied(r.Description), Hint: deniedHint(r.Description)}
+		return &snap.Error{Code: snap.CodeForbidden, Detail: deniedDetail(r.Description),
+			Hint: deniedHint(r.Description)}
 	case "expired_token":
 		return expired()
 	}
@@ -254,7 +255,7 @@ func deniedHint(reason string) string {
 	return "if that was not you, run `snapcli login` again"
 }
 
-func denied(reason string) string {
+func deniedDetail(reason string) string {
 	if reason = snap.CleanText(reason); reason == "" {
 		return "the login was denied"
 	}
@@ -266,12 +267,12 @@ func expired() error {
 		Hint: "run `snapcli login` again"}
 }
 
-// pause waits until the next poll, a fifth longer than the service asked, because the clocks of
+// pause waits until the next poll, a fifth longer than the service asked for, because the clocks of
 // virtual machines can run fast. After failures it waits longer.
 func (d *device) pause(ctx context.Context) error {
 	wait := d.wait + d.wait/5
-	if d.faults > 0 {
-		wait = max(wait, min(time.Second<<min(d.faults, 5), 30*time.Second))
+	if d.failures > 0 {
+		wait = max(wait, min(time.Second<<min(d.failures, 5), 30*time.Second))
 	}
 	until := d.Now().Add(wait)
 	for {
@@ -293,9 +294,9 @@ func (d *device) pause(ctx context.Context) error {
 }
 
 func (d *device) tooLate() error {
-	if d.faults == 0 {
+	if d.failures == 0 {
 		return expired()
 	}
 	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service did not answer before the code expired",
-		Hint: "check your network and run `snapcli login` again", Cause: d.last}
+		Hint: "check your network and run `snapcli login` again", Cause: d.lastErr}
 }

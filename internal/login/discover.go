@@ -23,12 +23,12 @@ type provider struct {
 	Scopes              []string `json:"scopes_supported"`
 }
 
-// maxAnswer limits the bytes read of one response.
-const maxAnswer = 1 << 20
+// maxResponse limits the bytes read of one response.
+const maxResponse = 1 << 20
 
-// web returns an HTTP client that follows no redirects, because a redirect could send a token or
-// code to another host.
-func web(h *http.Client) *http.Client {
+// withoutRedirects returns an HTTP client that follows no redirects, because a redirect could send
+// a token or code to another host.
+func withoutRedirects(h *http.Client) *http.Client {
 	c := &http.Client{Timeout: 30 * time.Second}
 	if h != nil {
 		copied := *h
@@ -45,8 +45,8 @@ func discover(ctx context.Context, h *http.Client, issuer string) (provider, err
 		return provider{}, err
 	}
 	var last error
-	for _, place := range wellKnown(issuer) {
-		p, err := fetchMetadata(ctx, h, place)
+	for _, metadataURL := range metadataURLs(issuer) {
+		p, err := fetchMetadata(ctx, h, metadataURL)
 		if err != nil {
 			last = err
 			if ctx.Err() != nil {
@@ -64,9 +64,9 @@ func discover(ctx context.Context, h *http.Client, issuer string) (provider, err
 	}
 }
 
-// wellKnown returns the possible URLs of the metadata: RFC 8414 puts the issuer's path after the
+// metadataURLs returns the possible URLs of the metadata: RFC 8414 puts the issuer's path after the
 // well-known part, and OpenID Connect puts it before.
-func wellKnown(issuer string) []string {
+func metadataURLs(issuer string) []string {
 	u, err := url.Parse(strings.TrimRight(issuer, "/"))
 	if err != nil {
 		return nil
@@ -76,8 +76,8 @@ func wellKnown(issuer string) []string {
 	return []string{strings.TrimRight(issuer, "/") + "/.well-known/openid-configuration", inserted.String()}
 }
 
-func fetchMetadata(ctx context.Context, h *http.Client, place string) (p provider, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
+func fetchMetadata(ctx context.Context, h *http.Client, metadataURL string) (p provider, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, metadataURL, nil)
 	if err != nil {
 		return p, err
 	}
@@ -90,7 +90,7 @@ func fetchMetadata(ctx context.Context, h *http.Client, place string) (p provide
 	if res.StatusCode != http.StatusOK {
 		return p, fmt.Errorf("status %d", res.StatusCode)
 	}
-	err = json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&p)
+	err = json.NewDecoder(io.LimitReader(res.Body, maxResponse)).Decode(&p)
 	return p, err
 }
 

@@ -71,7 +71,7 @@ func (f *File) Session(cloudURL string) (Session, bool, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s, there := c.named(cloudURL, f.pinned[key(cloudURL)]); there {
+	if s, there := c.byName(cloudURL, f.pinned[key(cloudURL)]); there {
 		return s, true, nil
 	}
 	s, found, err := c.session(cloudURL, f.choice)

@@ -86,7 +86,7 @@ func fileJob(path string) Job {
 			return "", jobProblem("the job's token cannot be read", "check "+jobTokenFileEnv, err)
 		}
 		defer file.Close()
-		text, err := io.ReadAll(io.LimitReader(file, maxAnswer))
+		text, err := io.ReadAll(io.LimitReader(file, maxResponse))
 		if token := strings.TrimSpace(string(text)); err == nil && token != "" {
 			return token, nil
 		}
@@ -122,7 +122,7 @@ func actionsToken(ctx context.Context, h *http.Client, place, bearer, audience s
 	if res.StatusCode != http.StatusOK {
 		return "", jobProblem("GitHub Actions gave no token for the job", hint, fmt.Errorf("status %d", res.StatusCode))
 	}
-	err = json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&got)
+	err = json.NewDecoder(io.LimitReader(res.Body, maxResponse)).Decode(&got)
 	if err != nil || got.Value == "" {
 		return "", jobProblem("GitHub Actions gave no token for the job", hint, err)
 	}
@@ -152,13 +152,13 @@ func (f *File) JobSource(job Job, client *api.Client, h *http.Client) api.TokenS
 		if f.usableJob(have, refused) {
 			return have.Secret, nil
 		}
-		e := exchange{job: job, client: client, http: web(h), file: f}
+		e := exchange{job: job, client: client, http: withoutRedirects(h), file: f}
 		token, err := job.read(ctx, e.http, client.BaseURL())
 		if err != nil {
 			return "", err
 		}
 		if job.once {
-			have, err = e.stored(ctx, token, refused)
+			have, err = e.storedOrNew(ctx, token, refused)
 		} else {
 			have, err = e.send(ctx, token, "")
 		}
@@ -167,7 +167,7 @@ func (f *File) JobSource(job Job, client *api.Client, h *http.Client) api.TokenS
 }
 
 func (f *File) usableJob(c jobCredential, refused string) bool {
-	return c.Secret != "" && c.Secret != refused && f.now().Add(early).Before(c.Expiry)
+	return c.Secret != "" && c.Secret != refused && f.now().Add(refreshMargin).Before(c.Expiry)
 }
 
 // exchange is one exchange of a job's token.
@@ -178,8 +178,9 @@ type exchange struct {
 	file   *File
 }
 
-// stored returns the credential that an earlier command got for a token, or gets one and stores it.
-func (e exchange) stored(ctx context.Context, token, refused string) (jobCredential, error) {
+// storedOrNew returns the credential that an earlier command got for a token, or gets one and
+// stores it.
+func (e exchange) storedOrNew(ctx context.Context, token, refused string) (jobCredential, error) {
 	unlock, err := e.file.lock(ctx)
 	if err != nil {
 		return jobCredential{}, err
@@ -237,10 +238,10 @@ func (e exchange) send(ctx context.Context, token, previous string) (jobCredenti
 		form.Set("actor_token", previous)
 		form.Set("actor_token_type", "urn:ietf:params:oauth:token-type:access_token")
 	}
-	var got granted
+	var got tokenResponse
 	err = postForm(ctx, e.http, config.ExchangeURL, form, &got)
 	if err == nil && got.AccessToken == "" {
-		err = errLostAnswer
+		err = errLostResponse
 	}
 	var r *refusal
 	switch {

@@ -116,7 +116,7 @@ func (o *Options) setDefaults() {
 	if o.Confirm == nil {
 		o.Confirm = func(string) bool { return false }
 	}
-	o.HTTP = web(o.HTTP)
+	o.HTTP = withoutRedirects(o.HTTP)
 }
 
 // resolve sets the auth service and the client ID from the flags or the cloud service (SPEC 5.2).

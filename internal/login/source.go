@@ -11,8 +11,8 @@ import (
 	"snap/api"
 )
 
-// early is how long before its expiry an access token is refreshed.
-const early = 30 * time.Second
+// refreshMargin is how long before its expiry an access token is refreshed.
+const refreshMargin = 30 * time.Second
 
 // refreshTimeout limits one refresh. Nothing else can interrupt it: once the service has replaced
 // the refresh token, the new one must be written to the file.
@@ -23,7 +23,7 @@ const refreshTimeout = 30 * time.Second
 // and the others use its result. The source fails with code not_signed_in if there is no session or
 // the session has ended.
 func (f *File) Source(cloudURL string, h *http.Client) api.TokenSource {
-	h = web(h)
+	h = withoutRedirects(h)
 	return func(ctx context.Context, refused string) (string, error) {
 		s, ok, err := f.Session(cloudURL)
 		if err != nil {
@@ -49,11 +49,11 @@ func (f *File) Refresh(ctx context.Context, cloudURL string, h *http.Client) (Se
 	if !ok {
 		return Session{}, notSignedIn(cloudURL)
 	}
-	return f.refresh(ctx, web(h), cloudURL, s.AccessToken)
+	return f.refresh(ctx, withoutRedirects(h), cloudURL, s.AccessToken)
 }
 
 func (f *File) usable(s Session, refused string) bool {
-	return s.AccessToken != refused && f.now().Add(early).Before(s.Expiry)
+	return s.AccessToken != refused && f.now().Add(refreshMargin).Before(s.Expiry)
 }
 
 func notSignedIn(cloudURL string) error {
@@ -106,14 +106,14 @@ func (f *File) refresh(ctx context.Context, h *http.Client, cloudURL, refused st
 
 // redeem exchanges the refresh token for new tokens (RFC 6749 section 6).
 func redeem(ctx context.Context, h *http.Client, s Session, now func() time.Time) (Session, error) {
-	var got granted
+	var got tokenResponse
 	err := postForm(ctx, h, s.TokenURL, url.Values{
 		"grant_type":    {"refresh_token"},
 		"client_id":     {s.ClientID},
 		"refresh_token": {s.RefreshToken},
 	}, &got)
 	if err == nil && got.AccessToken == "" {
-		err = errLostAnswer
+		err = errLostResponse
 	}
 	if err != nil {
 		return Session{}, err
@@ -171,7 +171,7 @@ func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ende
 		return false, err
 	}
 	if err := f.change(ctx, func(c *contents) {
-		s, ended = c.named(cloudURL, s.Account())
+		s, ended = c.byName(cloudURL, s.Account())
 		c.drop(cloudURL, s.Account())
 	}); err != nil {
 		return false, err
@@ -179,7 +179,7 @@ func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ende
 	if !ended {
 		return false, nil
 	}
-	if err := revoke(ctx, web(h), s); err != nil {
+	if err := revoke(ctx, withoutRedirects(h), s); err != nil {
 		return true, &snap.Error{
 			Code:   snap.CodeUnreachable,
 			Detail: "you are signed out here, but " + hostOf(s.AuthURL) + " did not end the session",
