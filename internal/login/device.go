@@ -47,11 +47,14 @@ type tokenResponse struct {
 // defaultLife is the assumed lifetime of an access token whose response has no expires_in.
 const defaultLife = 5 * time.Minute
 
+// maxExpiresIn is about 68 years in seconds. A much larger number would overflow a time.Duration.
+const maxExpiresIn = 1 << 31
+
 func (g tokenResponse) expiry(now time.Time) time.Time {
 	if g.ExpiresIn <= 0 {
 		return now.Add(defaultLife)
 	}
-	return now.Add(time.Duration(g.ExpiresIn) * time.Second)
+	return now.Add(time.Duration(min(g.ExpiresIn, maxExpiresIn)) * time.Second)
 }
 
 // refusal is an OAuth error response.
@@ -167,7 +170,7 @@ func interval(seconds int, otherwise time.Duration) time.Duration {
 	if seconds <= 0 {
 		return otherwise
 	}
-	return min(time.Duration(seconds)*time.Second, maxInterval)
+	return time.Duration(min(seconds, int(maxInterval/time.Second))) * time.Second
 }
 
 // show displays the code and the URL, and only then opens a browser.

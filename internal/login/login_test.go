@@ -200,7 +200,9 @@ func TestSlowDown(t *testing.T) {
 			[]string{`{"error":"slow_down"}`, `{"error":"slow_down"}`, `{"error":"authorization_pending"}`}, []time.Duration{12 * time.Second, 18 * time.Second, 18 * time.Second}},
 		"with an interval": {"5", []string{`{"error":"slow_down","interval":30}`}, []time.Duration{36 * time.Second}},
 		"none":             {"0", []string{`{"error":"authorization_pending"}`}, []time.Duration{6 * time.Second}},
-		"negative":         {"-7", []string{`{"error":"authorization_pending"}`}, []time.Duration{6 * time.Second}},
+		"huge": {"9223372037", []string{`{"error":"authorization_pending"}`},
+			[]time.Duration{72 * time.Second}},
+		"negative": {"-7", []string{`{"error":"authorization_pending"}`}, []time.Duration{6 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
