@@ -15,7 +15,8 @@ type FormerShare struct {
 	schema bool
 }
 
-// LiveShare returns the live share of a snapshot with the one recipient that with names, or nil.
+// LiveShare returns the live share of a snapshot with a recipient, or nil. with names exactly one
+// recipient.
 func LiveShare(ctx context.Context, c *api.Client, id string, with api.SharesRequest) (*FormerShare, error) {
 	switch {
 	case with.OrgWide:

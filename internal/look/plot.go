@@ -32,16 +32,16 @@ const (
 // Bars returns the drawing: one bar for each point. The highest bar fills the height. Values must
 // not be negative.
 func (p Plot) Bars() template.HTML {
-	var most int64 = 1
+	var highest int64 = 1
 	for _, v := range p.Points {
-		most = max(most, v.Value)
+		highest = max(highest, v.Value)
 	}
 	var b strings.Builder
 	b.WriteString(`<svg class="bars" viewBox="0 0 ` + strconv.Itoa(plotWidth) + ` ` + strconv.Itoa(plotHeight) +
 		`" preserveAspectRatio="none" aria-hidden="true" focusable="false">`)
 	step := float64(plotWidth) / float64(max(len(p.Points), 1))
 	for i, v := range p.Points {
-		height := float64(v.Value) / float64(most) * (plotHeight - 2)
+		height := float64(v.Value) / float64(highest) * (plotHeight - 2)
 		if v.Value > 0 {
 			height = max(height, 2)
 		}

@@ -116,7 +116,7 @@ func (b *ShareBox) Load(ctx context.Context, from ShareSource) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	b.choose(groups, shares)
+	b.splitGroups(groups, shares)
 	if b.Can.Explain && !b.Snapshot.Received {
 		b.Audience, b.Verdict = AudienceOf(access, b.Snapshot.Organization, b.Org), access.User
 		b.namePeople(shares)
@@ -134,8 +134,9 @@ func (b *ShareBox) explain(ctx context.Context, from ShareSource) (api.Access, e
 	return access, err
 }
 
-// choose splits the groups into those that the snapshot is shared with and the others that match.
-func (b *ShareBox) choose(groups []api.Group, shares []api.GroupShare) {
+// splitGroups splits the groups into those that the snapshot is shared with and the others that
+// match.
+func (b *ShareBox) splitGroups(groups []api.Group, shares []api.GroupShare) {
 	b.Total = len(groups)
 	on := map[string]int{}
 	for i, share := range shares {

@@ -49,7 +49,7 @@ func TestManyGroupsAreSearched(t *testing.T) {
 		groups = append(groups, api.Group{GroupID: "g" + time.Duration(i).String(),
 			Name: "team-" + time.Duration(i).String()})
 	}
-	b.choose(groups, []api.GroupShare{{GroupID: groups[5].GroupID, Name: groups[5].Name}})
+	b.splitGroups(groups, []api.GroupShare{{GroupID: groups[5].GroupID, Name: groups[5].Name}})
 	if len(b.Shared) != 1 || len(b.Others) != GroupsShown || b.More == 0 || b.Total != 2000 {
 		t.Errorf("%d shared, %d others, %d more of %d", len(b.Shared), len(b.Others), b.More, b.Total)
 	}
