@@ -63,7 +63,7 @@ func EndOf(choice, date string) (with api.SharesRequest, err error) {
 		return with, nil
 	}
 	d, err := snap.ParseDuration(choice)
-	with.ExpiresIn = int64(d / time.Second)
+	with.ExpiresIn = max(1, int64(d/time.Second)) // 0 would mean never
 	return with, err
 }
 
