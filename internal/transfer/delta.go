@@ -15,14 +15,14 @@ const rebuildTimeout = 10 * time.Minute
 // SendDelta sends a delta of size bytes to a presigned URL, once. It returns when the service has
 // rebuilt and verified the snapshot's file.
 func SendDelta(ctx context.Context, url string, delta io.Reader, size int64, o Options) error {
-	o.still = rebuildTimeout
-	res, err := o.complete().exchange(ctx, http.MethodPut, url, delta, size)
+	o.stallTimeout = rebuildTimeout
+	res, err := o.withDefaults().exchange(ctx, http.MethodPut, url, delta, size)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusNoContent {
-		return refused(res)
+		return newRefusal(res)
 	}
 	return nil
 }
@@ -30,7 +30,7 @@ func SendDelta(ctx context.Context, url string, delta io.Reader, size int64, o O
 // FetchDelta downloads a delta of size bytes from a presigned URL, once, and writes it to w. An
 // object store may redirect the request.
 func FetchDelta(ctx context.Context, url string, size int64, w io.Writer, o Options) error {
-	o = o.complete()
+	o = o.withDefaults()
 	for range maxHops {
 		res, err := o.exchange(ctx, http.MethodGet, url, nil, 0)
 		if err != nil {
@@ -52,7 +52,7 @@ func FetchDelta(ctx context.Context, url string, size int64, w io.Writer, o Opti
 func receive(res *http.Response, size int64, w io.Writer) error {
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return refused(res)
+		return newRefusal(res)
 	}
 	n, err := io.Copy(w, io.LimitReader(res.Body, size+1))
 	if err == nil && n != size {
@@ -68,7 +68,7 @@ func (o Options) exchange(ctx context.Context, method, url string, body io.Reade
 	}
 	ctx, alive, stop := o.watch(ctx)
 	if body != nil {
-		body = &counted{r: body, alive: alive, total: new(atomic.Int64)}
+		body = &countingReader{r: body, alive: alive, total: new(atomic.Int64)}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
@@ -82,22 +82,22 @@ func (o Options) exchange(ctx context.Context, method, url string, body io.Reade
 		stop()
 		return nil, errors.Join(cause, err)
 	}
-	res.Body = &watched{res.Body, alive, stop}
+	res.Body = &watchedBody{res.Body, alive, stop}
 	return res, nil
 }
 
-// watched is a response body. Closing it ends the request.
-type watched struct {
+// watchedBody is a response body. Closing it ends the request.
+type watchedBody struct {
 	io.ReadCloser
 	alive, stop func()
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *watchedBody) Read(p []byte) (int, error) {
 	w.alive()
 	return w.ReadCloser.Read(p)
 }
 
-func (w *watched) Close() error {
+func (w *watchedBody) Close() error {
 	defer w.stop()
 	return w.ReadCloser.Close()
 }

@@ -35,7 +35,7 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 			Detail: "the service's description of the snapshot is invalid",
 			Hint:   "update snapcli or the service"}
 	}
-	o = o.complete()
+	o = o.withDefaults()
 	if o.piece < 1 {
 		o.piece = pieceSize(got.Snapshot.Size, o.Jobs)
 	}
@@ -95,9 +95,10 @@ type downloader struct {
 }
 
 func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *downloader {
-	d := &downloader{Options: o, part: p, want: got.Snapshot, meter: meter{total: got.Snapshot.Size, tell: o.Progress}}
+	d := &downloader{Options: o, part: p, want: got.Snapshot,
+		meter: meter{total: got.Snapshot.Size, report: o.Progress}}
 	d.source = source{service: c, id: got.Snapshot.ID, url: got.URL, options: d.Options}
-	d.reset(p.landed)
+	d.reset(p.recorded)
 	return d
 }
 
@@ -106,7 +107,7 @@ func (d *downloader) reset(have map[int]uint64) {
 	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), d.Jobs, have)
 	d.meter.done.Store(0)
 	for n := range d.pieces.state {
-		if d.pieces.state[n] == had {
+		if d.pieces.state[n] == received {
 			d.meter.done.Add(d.size(n))
 		}
 	}
@@ -146,7 +147,7 @@ func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	group.Go(func() error {
 		defer d.pieces.end()
 		var err error
-		sum, err = d.follow(ctx)
+		sum, err = d.hashAll(ctx)
 		return err
 	})
 	return sum, group.Wait()
@@ -155,16 +156,16 @@ func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 // work fetches pieces one after the other until none is left. It writes each piece to the disk
 // while the piece is being hashed.
 func (d *downloader) work(ctx context.Context) error {
-	var room []byte
+	var buffer []byte
 	for {
 		n, ok := d.pieces.next()
 		if !ok {
 			return ctx.Err()
 		}
-		if room == nil {
-			room = make([]byte, min(d.piece, d.want.Size))
+		if buffer == nil {
+			buffer = make([]byte, min(d.piece, d.want.Size))
 		}
-		content := room[:d.size(n)]
+		content := buffer[:d.size(n)]
 		crc, err := d.fetch(ctx, n, content)
 		if err != nil {
 			return err
@@ -177,10 +178,10 @@ func (d *downloader) work(ctx context.Context) error {
 	}
 }
 
-// follow hashes the pieces in order as they arrive. It reads a piece from the disk if the piece is
+// hashAll hashes the pieces in order as they arrive. It reads a piece from the disk if the piece is
 // no longer in memory or was left by an earlier process. If the bytes on the disk differ from those
 // received, the piece is fetched again.
-func (d *downloader) follow(ctx context.Context) (string, error) {
+func (d *downloader) hashAll(ctx context.Context) (string, error) {
 	whole, buffer := sha256.New(), make([]byte, block)
 	for n, bad := 0, 0; n < len(d.pieces.state); {
 		want, content, ok := d.pieces.await(n)
@@ -207,7 +208,7 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 				d.part.name())
 		}
 		d.meter.done.Add(-d.size(n))
-		d.pieces.miss(n)
+		d.pieces.markMissing(n)
 	}
 	return hex.EncodeToString(whole.Sum(nil)), nil
 }

@@ -13,7 +13,7 @@ func InPieces(o Options, n int64) Options {
 
 // Impatient returns options that cancel a request if it transfers no byte for d.
 func Impatient(o Options, d time.Duration) Options {
-	o.still = d
+	o.stallTimeout = d
 	return o
 }
 

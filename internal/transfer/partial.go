@@ -23,13 +23,13 @@ import (
 // FILE.part.journal, which lists the pieces written. A killed process leaves both files, and the
 // next process resumes from them.
 type partial struct {
-	file    string // path of the finished file
-	lock    *flock.Flock
-	data    *os.File
-	direct  *os.File // the same file without the page cache; nil if not supported
-	journal *os.File
-	head    partialHead
-	landed  map[int]uint64 // CRC of each piece that an earlier process recorded
+	file     string // path of the finished file
+	lock     *flock.Flock
+	data     *os.File
+	direct   *os.File // the same file without the page cache; nil if not supported
+	journal  *os.File
+	head     partialHead
+	recorded map[int]uint64 // CRC of each piece that an earlier process recorded
 }
 
 // partialHead is the journal's first line. If it describes another snapshot, the download starts
@@ -40,8 +40,8 @@ type partialHead struct {
 	Piece  int64  `json:"piece"`
 }
 
-// serves reports whether a partial with this head can be resumed for the wanted download.
-func (h partialHead) serves(want partialHead) bool {
+// canResume reports whether a partial with this head can be resumed for the wanted download.
+func (h partialHead) canResume(want partialHead) bool {
 	return h.SHA256 == want.SHA256 && h.Size == want.Size && h.Piece >= min(minPiece, want.Piece) && h.Piece <= window
 }
 
@@ -76,7 +76,7 @@ func (p *partial) open(ctx context.Context) (err error) {
 		return err
 	}
 	p.direct = disk.OpenDirect(p.name())
-	if p.landed = p.read(); p.landed != nil {
+	if p.recorded = p.read(); p.recorded != nil {
 		if p.journal, err = os.OpenFile(p.journalName(), os.O_WRONLY|os.O_APPEND, 0); err == nil {
 			_, err = p.journal.WriteString("\n") // ends a line that a crash left incomplete
 		}
@@ -93,8 +93,9 @@ const (
 func (p *partial) name() string        { return p.file + partSuffix }
 func (p *partial) journalName() string { return p.name() + journalSuffix }
 
-// Abandoned returns the names of the files of interrupted downloads in a folder that were not written
-// since a time, and removes these files if remove is set. It leaves out downloads that are running.
+// Abandoned returns the names of the files in a folder that belong to interrupted downloads and
+// were not written since the given time. If remove is set, it also deletes these files. It skips
+// downloads that are running.
 func Abandoned(dir string, since time.Time, remove bool) (names []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -105,7 +106,7 @@ func Abandoned(dir string, since time.Time, remove bool) (names []string) {
 		}
 		lock := flock.New(part, flock.SetFlag(os.O_RDWR))
 		free, err := lock.TryLock()
-		if err == nil && free || errors.Is(err, fs.ErrNotExist) { // a journal may be left alone
+		if err == nil && free || errors.Is(err, fs.ErrNotExist) { // a journal can remain without its .part file
 			names = append(names, e.Name())
 			if remove {
 				os.Remove(filepath.Join(dir, e.Name()))
@@ -151,18 +152,18 @@ func (p *partial) read() map[int]uint64 {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	var head partialHead
-	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &head) != nil || !head.serves(p.head) {
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &head) != nil || !head.canResume(p.head) {
 		return nil
 	}
 	p.head = head
-	landed := map[int]uint64{}
+	recorded := map[int]uint64{}
 	for lines.Scan() {
 		var e partialEntry
 		if json.Unmarshal(lines.Bytes(), &e) == nil {
-			landed[e.Piece] = e.CRC
+			recorded[e.Piece] = e.CRC
 		}
 	}
-	return landed
+	return recorded
 }
 
 // begin allocates the disk space and starts the journal.

@@ -43,7 +43,7 @@ type pieceState uint8
 const (
 	missing pieceState = iota
 	fetching
-	had
+	received
 )
 
 func newPieces(count, jobs int, have map[int]uint64) *pieces {
@@ -51,7 +51,7 @@ func newPieces(count, jobs int, have map[int]uint64) *pieces {
 	p.change.L = &p.mu
 	for n, crc := range have {
 		if n >= 0 && n < count {
-			p.state[n], p.crc[n] = had, crc
+			p.state[n], p.crc[n] = received, crc
 		}
 	}
 	return p
@@ -81,7 +81,7 @@ func (p *pieces) next() (n int, ok bool) {
 func (p *pieces) arrive(n int, crc uint64, content []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state[n], p.crc[n], p.content[n] = had, crc, content
+	p.state[n], p.crc[n], p.content[n] = received, crc, content
 	p.busy--
 	p.change.Broadcast()
 }
@@ -93,7 +93,7 @@ func (p *pieces) leave(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.content[n] != nil && !p.over {
-		if p.state[p.wanted] != had && len(p.content) > p.jobs {
+		if p.state[p.wanted] != received && len(p.content) > p.jobs {
 			delete(p.content, n)
 			return
 		}
@@ -101,8 +101,9 @@ func (p *pieces) leave(n int) {
 	}
 }
 
-// miss marks a piece as missing because its bytes on the disk differ from those that were received.
-func (p *pieces) miss(n int) {
+// markMissing marks a piece as missing because its bytes on the disk differ from those that were
+// received.
+func (p *pieces) markMissing(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state[n] = missing
@@ -118,7 +119,7 @@ func (p *pieces) await(n int) (crc uint64, content []byte, ok bool) {
 	p.wanted = n
 	p.change.Broadcast()
 	for !p.over {
-		if p.state[n] == had {
+		if p.state[n] == received {
 			return p.crc[n], p.content[n], true
 		}
 		p.change.Wait()

@@ -38,7 +38,7 @@ func (o Options) checkURL(rawURL string) error {
 // include the metadata service of cloud machines, which holds credentials.
 func isInternal(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	if snap.IsLoopback(host) || err != nil { // any other name
+	if snap.IsLoopback(host) || err != nil { // a name, not an address
 		return snap.IsLoopback(host)
 	}
 	ip = ip.Unmap().WithZone("")
@@ -51,28 +51,28 @@ func errInternal(host string) error {
 		"check cloud.url; if it is right, tell the service's operator that the object store's address is wrong")
 }
 
-// reach opens connections. If the service is remote, it rejects the addresses that isInternal
-// reports. It checks the resolved address at the time of the connection.
-type reach struct {
+// guardedDialer opens connections. If the service is remote, it rejects the addresses that
+// isInternal reports. It checks the resolved address at the time of the connection.
+type guardedDialer struct {
 	direct  *net.Dialer
 	remote  bool
 	proxies *sync.Map // addresses of proxies, which the user chose and which are always allowed
 }
 
-func (r reach) proxy(req *http.Request) (*url.URL, error) {
+func (d guardedDialer) proxy(req *http.Request) (*url.URL, error) {
 	u, err := http.ProxyFromEnvironment(req)
 	if u != nil {
-		r.proxies.Store(u.Hostname(), true)
+		d.proxies.Store(u.Hostname(), true)
 	}
 	return u, err
 }
 
-func (r reach) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (d guardedDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
-	if _, proxy := r.proxies.Load(host); !r.remote || proxy {
-		return r.direct.DialContext(ctx, network, address)
+	if _, proxy := d.proxies.Load(host); !d.remote || proxy {
+		return d.direct.DialContext(ctx, network, address)
 	}
-	guarded := *r.direct
+	guarded := *d.direct
 	guarded.Control = func(_, resolved string, _ syscall.RawConn) error {
 		ip, _, err := net.SplitHostPort(resolved)
 		if err == nil && isInternal(ip) {

@@ -11,7 +11,7 @@ import (
 func (u *uploader) put(ctx context.Context, p part) error {
 	ctx, alive, stop := u.watch(ctx)
 	defer stop()
-	body := &counted{r: io.NewSectionReader(u.file, p.offset, p.size), alive: alive, total: &u.meter.done}
+	body := &countingReader{r: io.NewSectionReader(u.file, p.offset, p.size), alive: alive, total: &u.meter.done}
 	req, err := http.NewRequestWithContext(ctx, p.url.Method, p.url.URL, body)
 	if err != nil {
 		return err
@@ -31,15 +31,15 @@ func (u *uploader) put(ctx context.Context, p part) error {
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		body.undo()
-		return refused(res)
+		return newRefusal(res)
 	}
 	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be reused
 	return err
 }
 
-// counted counts the bytes of a body that are read. undo takes them back and stops the counting,
-// because the transport may still be reading when the response arrives.
-type counted struct {
+// countingReader counts the bytes of a body that are read. undo subtracts them and stops the
+// counting, because the transport may still be reading when the response arrives.
+type countingReader struct {
 	r     io.Reader
 	alive func()
 	total *atomic.Int64
@@ -47,7 +47,7 @@ type counted struct {
 	off   atomic.Bool
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	if n > 0 && !c.off.Load() {
 		c.alive()
@@ -57,7 +57,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *counted) undo() {
+func (c *countingReader) undo() {
 	c.off.Store(true)
 	c.total.Add(-c.own.Swap(0))
 }

@@ -42,8 +42,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s responded with status %d (%s)", r.host, r.status, r.code)
 }
 
-// refused reads the reason from the response. It never keeps the URL, which grants access.
-func refused(res *http.Response) *refusal {
+// newRefusal reads the reason from the response. It never keeps the URL, which grants access.
+func newRefusal(res *http.Response) *refusal {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 16<<10))
 	r := &refusal{status: res.StatusCode, host: res.Request.URL.Host, after: retryAfter(res.Header)}
 	var problem api.Problem
@@ -81,9 +81,9 @@ func untilDate(then, now string) time.Duration {
 	return to.Sub(from)
 }
 
-// isLost reports whether the object store says that the URL is invalid or expired, or that its
+// rejectsURL reports whether the object store says that the URL is invalid or expired, or that its
 // object does not exist. Only the service knows the reason.
-func (r *refusal) isLost() bool {
+func (r *refusal) rejectsURL() bool {
 	switch r.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
 		return true
@@ -91,10 +91,10 @@ func (r *refusal) isLost() bool {
 	return r.code == "ExpiredToken" || r.code == "TokenRefreshRequired"
 }
 
-// skewed reports whether the object store says that the URL was signed with a clock that differs
-// from its own, or too long ago. If a fresh URL gets the same response, the service's clock and the
-// store's differ. The client's clock does not matter.
-func (r *refusal) skewed() bool {
+// clocksDiffer reports whether the object store says that the URL was signed with a clock that
+// differs from its own, or too long ago. If a fresh URL gets the same response, the service's clock
+// and the store's differ. The client's clock does not matter.
+func (r *refusal) clocksDiffer() bool {
 	switch r.code {
 	case "RequestTimeTooSkewed", "RequestNotYetValid":
 		return true
@@ -104,9 +104,9 @@ func (r *refusal) skewed() bool {
 	return false
 }
 
-// tries returns how many attempts are worthwhile after this response.
-func (r *refusal) tries() int {
-	if r.skewed() {
+// maxTries returns how many attempts are worthwhile after this response.
+func (r *refusal) maxTries() int {
+	if r.clocksDiffer() {
 		return 2
 	}
 	switch r.status {
@@ -198,7 +198,7 @@ func (r *refusal) forUser(what string) error {
 	case http.StatusRequestEntityTooLarge:
 		e.Code, e.Hint = snap.CodeTooLarge, ""
 	case http.StatusForbidden:
-		if r.skewed() {
+		if r.clocksDiffer() {
 			e.Detail = what + " stopped: the clocks of the service and of its object store differ too much"
 			e.Hint = "ask the service's operator to correct the service's clock, then " + runAgain
 		}

@@ -90,15 +90,15 @@ func (d *downloader) fetch(ctx context.Context, n int, content []byte) (uint64, 
 		tried++
 		var r *refusal
 		answered := errors.As(err, &r)
-		if answered && tried > r.tries() || !answered && !isNetwork(err) || tried > attempts {
+		if answered && tried > r.maxTries() || !answered && !isNetwork(err) || tried > attempts {
 			return 0, err
 		}
-		if answered && r.isLost() {
+		if answered && r.rejectsURL() {
 			if err := d.source.renew(ctx, from); err != nil {
 				return 0, err
 			}
 		}
-		if !answered || !r.isLost() || tried > 2 {
+		if !answered || !r.rejectsURL() || tried > 2 {
 			if err := d.Wait(ctx, pause(tried, err)); err != nil {
 				return 0, err
 			}
@@ -127,7 +127,7 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 		}
 		if res.StatusCode/100 != 3 {
 			defer res.Body.Close()
-			return d.readInto(res, p, alive)
+			return d.readResponse(res, p, alive)
 		}
 		next, err := res.Location()
 		res.Body.Close()
@@ -159,8 +159,8 @@ func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.
 	return res, err
 }
 
-// readInto reads a response into the piece.
-func (d *downloader) readInto(res *http.Response, p *piece, alive func()) error {
+// readResponse reads a response into the piece.
+func (d *downloader) readResponse(res *http.Response, p *piece, alive func()) error {
 	switch res.StatusCode {
 	case http.StatusPartialContent:
 	case http.StatusOK:
@@ -170,9 +170,9 @@ func (d *downloader) readInto(res *http.Response, p *piece, alive func()) error 
 		}
 	case http.StatusPreconditionFailed:
 		d.source.forget(res.Request.URL.Host)
-		return refused(res)
+		return newRefusal(res)
 	default:
-		return refused(res)
+		return newRefusal(res)
 	}
 	if span := res.Header.Get("Content-Range"); span != "" && span != p.contentRange(d.want.Size) {
 		return &refusal{status: res.StatusCode, code: "another range: " + span, host: res.Request.URL.Host}

@@ -53,22 +53,22 @@ type Options struct {
 	// ctx.
 	Wait func(ctx context.Context, d time.Duration) error
 
-	piece int64         // bytes per range; 0 uses pieceSize
-	still time.Duration // maximum time without a byte moved; 0 uses stall
+	piece        int64         // bytes per range; 0 uses pieceSize
+	stallTimeout time.Duration // maximum time without a byte moved; 0 uses defaultStallTimeout
 }
 
-// stall is how long a request may move no bytes before it is canceled and retried.
-const stall = time.Minute
+// defaultStallTimeout is how long a request may move no bytes before it is canceled and retried.
+const defaultStallTimeout = time.Minute
 
-func (o Options) complete() Options {
+func (o Options) withDefaults() Options {
 	if o.Jobs < 1 {
 		o.Jobs = 4
 	}
 	if o.Wait == nil {
 		o.Wait = api.Wait
 	}
-	if o.still <= 0 {
-		o.still = stall
+	if o.stallTimeout <= 0 {
+		o.stallTimeout = defaultStallTimeout
 	}
 	client := http.Client{Transport: o.transport()}
 	if o.HTTP != nil {
@@ -83,10 +83,10 @@ func (o Options) complete() Options {
 // which would send all parts over one connection, so that one lost packet delays them all.
 func (o Options) transport() *http.Transport {
 	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	reach := reach{direct: dial, remote: o.Remote, proxies: &sync.Map{}}
+	guarded := guardedDialer{direct: dial, remote: o.Remote, proxies: &sync.Map{}}
 	return &http.Transport{
-		Proxy:               reach.proxy,
-		DialContext:         dialer(reach.dial).receivingRefusals,
+		Proxy:               guarded.proxy,
+		DialContext:         dialer(guarded.dial).receivingRefusals,
 		TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: o.Jobs,
@@ -104,14 +104,14 @@ func onlyHTTP1() *http.Protocols {
 
 // meter counts bytes and periodically reports the count.
 type meter struct {
-	done  atomic.Int64
-	total int64
-	tell  Progress
+	done   atomic.Int64
+	total  int64
+	report Progress
 }
 
 // run reports the count until stop is called. stop reports the final count.
 func (m *meter) run() (stop func()) {
-	if m.tell == nil {
+	if m.report == nil {
 		return func() {}
 	}
 	end := make(chan struct{})
@@ -120,11 +120,11 @@ func (m *meter) run() (stop func()) {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			m.tell(m.done.Load(), m.total)
+			m.report(m.done.Load(), m.total)
 			select {
 			case <-tick.C:
 			case <-end:
-				m.tell(m.done.Load(), m.total)
+				m.report(m.done.Load(), m.total)
 				return
 			}
 		}
@@ -135,6 +135,6 @@ func (m *meter) run() (stop func()) {
 // watch cancels a request that moves no bytes for a while. Each call of alive restarts that period.
 func (o Options) watch(ctx context.Context) (watched context.Context, alive, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(o.still, func() { cancel(errStalled) })
-	return watched, func() { timer.Reset(o.still) }, func() { timer.Stop(); cancel(nil) }
+	timer := time.AfterFunc(o.stallTimeout, func() { cancel(errStalled) })
+	return watched, func() { timer.Reset(o.stallTimeout) }, func() { timer.Stop(); cancel(nil) }
 }

@@ -38,8 +38,8 @@ func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o 
 	if info, err := f.Stat(); err != nil || info.Size() != req.Size {
 		return Uploaded{}, errors.Join(err, damaged(req.Name))
 	}
-	u := &uploader{service: c, file: f, req: req, Options: o.complete(),
-		meter: meter{total: req.Size, tell: o.Progress}}
+	u := &uploader{service: c, file: f, req: req, Options: o.withDefaults(),
+		meter: meter{total: req.Size, report: o.Progress}}
 	defer u.meter.run()()
 	plan, err := u.push(ctx)
 	return Uploaded{ID: plan.ID, Moved: u.moved.Load(), Exists: plan.Exists}, forUser(ctx, "the push", err)
@@ -227,10 +227,10 @@ func (u *uploader) sendPart(ctx context.Context, id string, p part) error {
 			return ctx.Err()
 		case answered && (r.status == http.StatusNotFound || r.status == http.StatusGone):
 			return errGone
-		case answered && n >= r.tries(), !answered && !isNetwork(err), n == attempts:
+		case answered && n >= r.maxTries(), !answered && !isNetwork(err), n == attempts:
 			return err
 		}
-		if !answered || !r.isLost() || n > 1 { // retry at once after the first expired URL
+		if !answered || !r.rejectsURL() || n > 1 { // retry at once after the first expired URL
 			if err := u.Wait(ctx, pause(n, err)); err != nil {
 				return err
 			}
