@@ -71,9 +71,12 @@ var errGone = errors.New("the service has removed the upload")
 func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 	plan, err = u.service.Push(ctx, u.req) // the first call is not retried, so that a wrong address is reported at once
 	for range rounds {
-		if err != nil || plan.Exists {
-			u.meter.done.Store(u.req.Size)
+		if err != nil {
 			return plan, err
+		}
+		if plan.Exists {
+			u.meter.done.Store(u.req.Size)
+			return plan, nil
 		}
 		failed := u.attempt(ctx, plan)
 		if failed == nil || !canSendAgain(failed) {

@@ -42,6 +42,23 @@ func TestUploadSendsTheWholeFileAndReportsProgress(t *testing.T) {
 	}
 }
 
+// A push that the service refuses reports no progress.
+func TestRefusedUploadReportsNoProgress(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	file, req := writeFile(t, random(1<<20, 9))
+	s.breakBy(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusForbidden); return true })
+	o := quick()
+	o.Progress = func(done, _ int64) {
+		if done > 0 {
+			t.Errorf("progress: %d bytes", done)
+		}
+	}
+	if _, err := transfer.Upload(t.Context(), s.client(), file, req, o); err == nil {
+		t.Error("the push succeeded")
+	}
+}
+
 // An unchanged snapshot moves no bytes, and the result reports that.
 func TestUploadAgainMovesNothing(t *testing.T) {
 	t.Parallel()
