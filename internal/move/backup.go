@@ -61,8 +61,8 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 		return b, err
 	}
 	for n := 1; ; n++ {
-		k := &round{o: o, from: from, to: to, progress: p}
-		b, err = k.run(ctx)
+		r := &round{o: o, from: from, to: to, progress: p}
+		b, err = r.run(ctx)
 		if errors.Is(err, errVanished) && n < maxRounds {
 			continue // copied objects stay, so the next round has little to do
 		}
@@ -125,63 +125,63 @@ type round struct {
 	added tail
 }
 
-func (k *round) run(ctx context.Context) (b Backup, err error) {
-	name := k.o.Now().UTC().Format("20060102T150405.000Z")
-	making := filepath.Join(k.o.Dir, newPrefix+name)
-	if err := os.MkdirAll(making, 0o700); err != nil {
+func (r *round) run(ctx context.Context) (b Backup, err error) {
+	name := r.o.Now().UTC().Format("20060102T150405.000Z")
+	unfinished := filepath.Join(r.o.Dir, newPrefix+name)
+	if err := os.MkdirAll(unfinished, 0o700); err != nil {
 		return b, err
 	}
-	defer os.RemoveAll(making) // has no effect once the folder has become the backup
-	database := filepath.Join(making, databaseFile)
-	if err := store.BackUp(ctx, k.o.DataDir, database); err != nil {
+	defer os.RemoveAll(unfinished) // has no effect once the folder has become the backup
+	database := filepath.Join(unfinished, databaseFile)
+	if err := store.BackUp(ctx, r.o.DataDir, database); err != nil {
 		return b, err
 	}
-	h := head{Format: format, Created: k.o.Now().UTC(), Version: k.o.Version}
+	h := head{Format: format, Created: r.o.Now().UTC(), Version: r.o.Version}
 	if h.Database, err = sumFile(database); err != nil {
 		return b, err
 	}
-	if err := k.objects(ctx, database, making, h); err != nil {
+	if err := r.objects(ctx, database, unfinished, h); err != nil {
 		return b, err
 	}
-	if err := disk.SyncDir(making); err != nil {
+	if err := disk.SyncDir(unfinished); err != nil {
 		return b, err
 	}
-	if err := os.Rename(making, filepath.Join(k.o.Dir, name)); err != nil {
+	if err := os.Rename(unfinished, filepath.Join(r.o.Dir, name)); err != nil {
 		return b, err
 	}
-	if err := disk.SyncDir(k.o.Dir); err != nil {
+	if err := disk.SyncDir(r.o.Dir); err != nil {
 		return b, err
 	}
-	b, _, err = readManifest(k.o.Dir, name, nil)
+	b, _, err = readManifest(r.o.Dir, name, nil)
 	return b, err
 }
 
 // objects copies the objects of a database and writes the manifest.
-func (k *round) objects(ctx context.Context, database, making string, h head) error {
+func (r *round) objects(ctx context.Context, database, unfinished string, h head) error {
 	c, err := store.OpenCopy(database)
 	if err != nil {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // it was only read
-	if k.total, err = c.Count(ctx); err != nil {
+	if r.total, err = c.Count(ctx); err != nil {
 		return err
 	}
-	if err := eachObject(ctx, c.Objects, k.object); err != nil {
+	if err := eachObject(ctx, c.Objects, r.object); err != nil {
 		return err
 	}
-	m, err := newManifest(making, h)
+	m, err := newManifest(unfinished, h)
 	if err != nil {
 		return err
 	}
-	m.tail.Added, m.tail.AddedB = k.added.Added, k.added.AddedB
+	m.tail.Added, m.tail.AddedBytes = r.added.Added, r.added.AddedBytes
 	for after := ""; err == nil; {
-		var some []store.Object
-		some, err = c.Objects(ctx, after, page)
-		for _, o := range some {
+		var batch []store.Object
+		batch, err = c.Objects(ctx, after, page)
+		for _, o := range batch {
 			err = errors.Join(err, m.object(o))
 			after = o.Key
 		}
-		if len(some) < page {
+		if len(batch) < page {
 			break
 		}
 	}
@@ -189,39 +189,39 @@ func (k *round) objects(ctx context.Context, database, making string, h head) er
 }
 
 // object copies one object unless an earlier backup has it.
-func (k *round) object(ctx context.Context, o store.Object) error {
-	size, err := k.to.Stat(ctx, o.Key)
-	there := err == nil && size == o.Size
-	if !there {
-		err := copyObject(ctx, k.from, k.to, o)
+func (r *round) object(ctx context.Context, o store.Object) error {
+	size, err := r.to.Stat(ctx, o.Key)
+	present := err == nil && size == o.Size
+	if !present {
+		err := copyObject(ctx, r.from, r.to, o)
 		if snap.CodeOf(err) == snap.CodeCorrupt {
-			err = k.explainMissing(ctx, o, err)
+			err = r.explainMissing(ctx, o, err)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	k.mu.Lock()
-	k.done++
-	k.bytes += o.Size
-	if !there {
-		k.added.Added++
-		k.added.AddedB += o.Size
+	r.mu.Lock()
+	r.done++
+	r.bytes += o.Size
+	if !present {
+		r.added.Added++
+		r.added.AddedBytes += o.Size
 	}
-	done, bytes := k.done, k.bytes
-	k.mu.Unlock()
-	if k.progress.Objects != nil {
-		k.progress.Objects(done, k.total, bytes)
+	done, bytes := r.done, r.bytes
+	r.mu.Unlock()
+	if r.progress.Objects != nil {
+		r.progress.Objects(done, r.total, bytes)
 	}
 	return nil
 }
 
 // explainMissing returns errVanished if an object was deleted during the backup, and otherwise
-// lost, the error of copying it.
-func (k *round) explainMissing(ctx context.Context, o store.Object, lost error) error {
-	needed, err := store.NeedsObject(ctx, k.o.DataDir, o.Key)
+// copyErr, the error of copying it.
+func (r *round) explainMissing(ctx context.Context, o store.Object, copyErr error) error {
+	needed, err := store.NeedsObject(ctx, r.o.DataDir, o.Key)
 	if err != nil || needed {
-		return errors.Join(lost, err)
+		return errors.Join(copyErr, err)
 	}
 	return errVanished
 }

@@ -39,14 +39,14 @@ const format = 1
 
 // Backup is one backup.
 type Backup struct {
-	Name     string    `json:"name"`
-	Created  time.Time `json:"created_at"`
-	Version  string    `json:"version"` // of the program that made it
-	Objects  int64     `json:"objects"`
-	Bytes    int64     `json:"bytes"`     // of the objects
-	Database int64     `json:"database"`  // bytes of the database
-	Added    int64     `json:"new"`       // objects that no earlier backup had
-	AddedB   int64     `json:"new_bytes"` // bytes of these objects
+	Name       string    `json:"name"`
+	Created    time.Time `json:"created_at"`
+	Version    string    `json:"version"` // of the program that made it
+	Objects    int64     `json:"objects"`
+	Bytes      int64     `json:"bytes"`     // of the objects
+	Database   int64     `json:"database"`  // bytes of the database
+	Added      int64     `json:"new"`       // objects that no earlier backup had
+	AddedBytes int64     `json:"new_bytes"` // bytes of these objects
 }
 
 // head is a manifest's first line and tail its last. Each line between them describes one object.
@@ -69,11 +69,11 @@ type objectLine struct {
 }
 
 type tail struct {
-	Objects int64  `json:"objects"`
-	Bytes   int64  `json:"bytes"`
-	Added   int64  `json:"new"`
-	AddedB  int64  `json:"new_bytes"`
-	SHA256  string `json:"sha256"` // of all previous lines
+	Objects    int64  `json:"objects"`
+	Bytes      int64  `json:"bytes"`
+	Added      int64  `json:"new"`
+	AddedBytes int64  `json:"new_bytes"`
+	SHA256     string `json:"sha256"` // of all previous lines
 }
 
 // manifestWriter writes a manifest, line by line.
@@ -134,7 +134,9 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	if err != nil || json.Unmarshal(first, &h) != nil || h.Format != format {
 		return b, h, broken("its format is unknown to this version")
 	}
-	sum, last := sha256.New(), first
+	sum := sha256.New()
+	sum.Write(first)
+	var last []byte
 	var objects, bytes int64
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -144,8 +146,8 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 		if err != nil {
 			return b, h, broken("it is truncated")
 		}
-		sum.Write(last)
-		if len(last) > 0 && &last[0] != &first[0] {
+		if last != nil {
+			sum.Write(last)
 			var o objectLine
 			if err := decodeStrict(last, &o); err != nil {
 				return b, h, broken("a line does not name an object")
@@ -166,7 +168,7 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	}
 	return Backup{
 		Name: name, Created: h.Created, Version: h.Version, Objects: t.Objects, Bytes: t.Bytes,
-		Database: h.Database.Size, Added: t.Added, AddedB: t.AddedB,
+		Database: h.Database.Size, Added: t.Added, AddedBytes: t.AddedBytes,
 	}, h, nil
 }
 

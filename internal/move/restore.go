@@ -51,16 +51,16 @@ func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 // everyObject calls a function for each object of a backup, several objects at a time.
 func everyObject(ctx context.Context, dir string, b Backup, p Progress,
 	do func(context.Context, store.Object) error) error {
-	group, within := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	var done, bytes int64
 	_, _, err := readManifest(dir, b.Name, func(o store.Object) error {
-		group.Go(func() error { return do(within, o) })
+		group.Go(func() error { return do(groupCtx, o) })
 		done, bytes = done+1, bytes+o.Size
 		if p.Objects != nil {
 			p.Objects(done, b.Objects, bytes)
 		}
-		return within.Err()
+		return groupCtx.Err()
 	})
 	if failed := group.Wait(); failed != nil {
 		return failed // this error ended the reading of the manifest
@@ -93,18 +93,18 @@ func checkObjects(ctx context.Context, dir, name, file string) error {
 	}
 	differ := &snap.Error{Code: snap.CodeCorrupt, Detail: "the database and the manifest of the backup " + name +
 		" name different objects"}
-	var waiting []store.Object
+	var batch []store.Object
 	after := ""
 	_, _, err = readManifest(dir, name, func(o store.Object) error {
-		if len(waiting) == 0 {
-			if waiting, err = c.Objects(ctx, after, page); err != nil {
+		if len(batch) == 0 {
+			if batch, err = c.Objects(ctx, after, page); err != nil {
 				return err
 			}
 		}
-		if len(waiting) == 0 || waiting[0] != o {
+		if len(batch) == 0 || batch[0] != o {
 			return differ
 		}
-		waiting, after = waiting[1:], o.Key
+		batch, after = batch[1:], o.Key
 		return nil
 	})
 	if err != nil {
@@ -159,13 +159,13 @@ func prepareStaging(dataDir, staging string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return err
 	}
-	_, began := os.Stat(staging)
+	_, statErr := os.Stat(staging)
 	entries, err := os.ReadDir(dataDir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() != "lost+found" && began != nil {
+		if e.Name() != "lost+found" && statErr != nil {
 			return &snap.Error{Code: snap.CodeConflict, Detail: dataDir + " is not empty",
 				Hint: "restore into a new data_dir; nothing was changed"}
 		}

@@ -152,7 +152,7 @@ func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte,
 // eachObject calls do for every object, several objects at a time.
 func eachObject(ctx context.Context, list func(context.Context, string, int) ([]store.Object, error),
 	do func(context.Context, store.Object) error) error {
-	group, within := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	listed := func() error {
 		for after := ""; ; {
@@ -161,10 +161,10 @@ func eachObject(ctx context.Context, list func(context.Context, string, int) ([]
 				return err
 			}
 			for _, o := range objects {
-				if within.Err() != nil {
+				if groupCtx.Err() != nil {
 					return nil //nolint:nilerr // the failed goroutine reports why
 				}
-				group.Go(func() error { return do(within, o) })
+				group.Go(func() error { return do(groupCtx, o) })
 				after = o.Key
 			}
 			if len(objects) < page {
@@ -177,11 +177,11 @@ func eachObject(ctx context.Context, list func(context.Context, string, int) ([]
 
 // object copies one object and reads it again, unless an earlier run did.
 func (t *transfer) object(ctx context.Context, o store.Object) error {
-	there, err := t.to.HasArrived(ctx, o)
+	present, err := t.to.HasArrived(ctx, o)
 	if err != nil {
 		return err
 	}
-	if !there {
+	if !present {
 		if err := t.copy(ctx, o); err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (t *transfer) object(ctx context.Context, o store.Object) error {
 	t.mu.Lock()
 	t.done++
 	t.bytes += o.Size
-	if there {
+	if present {
 		t.report.There++
 	}
 	done, bytes := t.done, t.bytes

@@ -48,7 +48,7 @@ func (p *program) backup() *cobra.Command {
 				return err
 			}
 			return p.report(b, "backed up as %s: %s, %s new; the database has %s\n", b.Name,
-				objects(b.Objects, b.Bytes), objects(b.Added, b.AddedB), size(b.Database))
+				objects(b.Objects, b.Bytes), objects(b.Added, b.AddedBytes), size(b.Database))
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the folder of backups (required)")
@@ -72,8 +72,8 @@ func (p *program) backupList() *cobra.Command {
 			}
 			var table [][]string
 			for _, b := range all {
-				table = append(table, []string{b.Name, strconv.FormatInt(b.Objects, 10), size(b.Bytes), size(b.AddedB),
-					size(b.Database), b.Version})
+				table = append(table, []string{b.Name, strconv.FormatInt(b.Objects, 10), size(b.Bytes),
+					size(b.AddedBytes), size(b.Database), b.Version})
 			}
 			return p.table([]string{"BACKUP", "OBJECTS", "SIZE", "NEW", "DATABASE", "MADE BY"}, table)
 		},
