@@ -33,7 +33,7 @@ func (c Command) Run(ctx context.Context) (string, error) {
 	defer cancel()
 	cmd, _ := engine.Program(limited, c.Words[0], c.Words[1:]...)
 	cmd.WaitDelay = time.Second // a program that ignores the interrupt is killed after this time
-	out := &capped{}
+	out := &cappedBuffer{}
 	cmd.Stdout = out
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -77,14 +77,14 @@ func (c Command) failed(how string, cause error) error {
 		Hint:   "run it in a terminal to see its messages; it is " + c.Setting + " in the configuration", Cause: cause}
 }
 
-// capped keeps the first maxPassword bytes of an output.
-type capped struct {
+// cappedBuffer keeps the first maxPassword bytes of an output.
+type cappedBuffer struct {
 	b    []byte
 	over bool
 }
 
 // Write implements io.Writer.
-func (c *capped) Write(p []byte) (int, error) {
+func (c *cappedBuffer) Write(p []byte) (int, error) {
 	room := min(len(p), maxPassword-len(c.b))
 	c.over = c.over || room < len(p)
 	c.b = append(c.b, p[:room]...)

@@ -11,7 +11,8 @@ import (
 	"net/url"
 )
 
-// Way describes how to reach a server. A nil Way is a direct connection with the password in the URL.
+// Way describes how to reach a server. A nil Way is a direct connection with the password in the
+// URL.
 type Way struct {
 	tunnel   *Tunnel
 	password *Command
@@ -28,10 +29,10 @@ func NewWay(t *Tunnel, c *Command) *Way {
 
 // Prepare opens the tunnel, so that [Way.Dial] takes no longer than a direct connection. It returns
 // the password for the next connection: the one that the command prints or, without a command, the
-// argument known. Call it before every new connection.
-func (w *Way) Prepare(ctx context.Context, known string) (password string, err error) {
+// argument urlPassword. Call it before every new connection.
+func (w *Way) Prepare(ctx context.Context, urlPassword string) (password string, err error) {
 	if w == nil {
-		return known, nil
+		return urlPassword, nil
 	}
 	if w.tunnel != nil {
 		if err := w.tunnel.Open(ctx); err != nil {
@@ -39,14 +40,14 @@ func (w *Way) Prepare(ctx context.Context, known string) (password string, err e
 		}
 	}
 	if w.password == nil {
-		return known, nil
+		return urlPassword, nil
 	}
 	return w.password.Run(ctx)
 }
 
-// WithPassword returns the same way without its password command, for another user whose password
+// WithoutCommand returns the same way without its password command, for another user whose password
 // is known.
-func (w *Way) WithPassword() *Way {
+func (w *Way) WithoutCommand() *Way {
 	if w == nil || w.tunnel == nil {
 		return nil
 	}

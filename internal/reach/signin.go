@@ -48,9 +48,9 @@ func (t *Tunnel) keys(ctx context.Context) (keyring, error) {
 	return k, nil
 }
 
-// verify makes the configuration accept only those keys of the server that are in the user's or the
-// machine's known_hosts.
-func (t *Tunnel) verify(config *ssh.ClientConfig) error {
+// requireKnownHost makes the configuration accept only those keys of the server that are in the
+// user's or the machine's known_hosts.
+func (t *Tunnel) requireKnownHost(config *ssh.ClientConfig) error {
 	var files []string
 	home := t.env("HOME")
 	if home == "" {
@@ -68,7 +68,7 @@ func (t *Tunnel) verify(config *ssh.ClientConfig) error {
 	}
 	config.HostKeyCallback = func(host string, remote net.Addr, key ssh.PublicKey) error {
 		if err := callback(host, remote, key); err != nil {
-			return &unverified{ssh.FingerprintSHA256(key), err}
+			return &unverifiedKeyError{ssh.FingerprintSHA256(key), err}
 		}
 		return nil
 	}
@@ -76,21 +76,21 @@ func (t *Tunnel) verify(config *ssh.ClientConfig) error {
 	return err
 }
 
-// unverified is the error for a server's key that is not accepted.
-type unverified struct {
+// unverifiedKeyError is the error for a server's key that is not accepted.
+type unverifiedKeyError struct {
 	fingerprint string
 	cause       error
 }
 
 // Error implements error.
-func (u *unverified) Error() string { return u.fingerprint + ": " + u.cause.Error() }
+func (u *unverifiedKeyError) Error() string { return u.fingerprint + ": " + u.cause.Error() }
 
 // Unwrap returns the reason.
-func (u *unverified) Unwrap() error { return u.cause }
+func (u *unverifiedKeyError) Unwrap() error { return u.cause }
 
 // algorithms returns the kinds of keys to ask an SSH server for: those that known_hosts has for it.
-// Otherwise the server could choose a key that is not listed. It returns nil for a server that is not
-// in known_hosts.
+// Otherwise the server could choose a key that is not listed. It returns nil for a server that is
+// not in known_hosts.
 func algorithms(callback ssh.HostKeyCallback, address string) ([]string, error) {
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *Tunnel) sessionError(err error) error {
 	var key *knownhosts.KeyError
 	var revoked *knownhosts.RevokedError
 	var kinds *ssh.AlgorithmNegotiationError
-	shown := &unverified{}
+	shown := &unverifiedKeyError{}
 	errors.As(err, &shown)
 	host, port, _ := net.SplitHostPort(t.address)
 	connect := fmt.Sprintf("ssh -p %s %s@%s", port, t.user, host)

@@ -36,13 +36,13 @@ type Tunnel struct {
 	env           func(string) string
 	idle          time.Duration
 
-	mu     sync.Mutex
-	client *ssh.Client
-	open   int         // connections through client
-	closes *time.Timer // closes client
+	mu         sync.Mutex
+	client     *ssh.Client
+	open       int         // connections through client
+	closeTimer *time.Timer // closes client
 }
 
-// connectTime limits signing in to the SSH server. A person may have to touch a key.
+// connectTime limits signing in to the SSH server. A person may have to touch a hardware key.
 const connectTime = time.Minute
 
 // To returns the tunnel for a URL such as ssh://user@bastion.example:22, or nil for "". It does not
@@ -124,8 +124,8 @@ func (t *Tunnel) Dial(ctx context.Context, network, address string) (net.Conn, e
 func (t *Tunnel) acquire(ctx context.Context) (*ssh.Client, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closes != nil {
-		t.closes.Stop()
+	if t.closeTimer != nil {
+		t.closeTimer.Stop()
 	}
 	if t.client == nil {
 		client, err := t.connect(ctx)
@@ -142,7 +142,7 @@ func (t *Tunnel) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open--; t.open == 0 {
-		t.closes = time.AfterFunc(t.idle, t.end)
+		t.closeTimer = time.AfterFunc(t.idle, t.end)
 	}
 }
 
@@ -174,7 +174,7 @@ func (t *Tunnel) connect(ctx context.Context) (*ssh.Client, error) {
 	}
 	defer keys.Close()
 	config := &ssh.ClientConfig{User: t.user, Auth: []ssh.AuthMethod{ssh.PublicKeysCallback(keys.Signers)}}
-	if err := t.verify(config); err != nil {
+	if err := t.requireKnownHost(config); err != nil {
 		return nil, err
 	}
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.address)
@@ -211,8 +211,8 @@ func (t *Tunnel) forwardingError(address string, err *ssh.OpenChannelError) erro
 		"allow them there: AllowTcpForwarding and PermitOpen in sshd_config", err)
 }
 
-// conn is a connection through a tunnel. It is closed when a deadline is reached, because SSH channels
-// do not support deadlines.
+// conn is a connection through a tunnel. It is closed when a deadline is reached, because SSH
+// channels do not support deadlines.
 type conn struct {
 	net.Conn
 

@@ -151,7 +151,7 @@ func (s *scratch) loadDatabase() database {
 
 // withAccount returns the database with the account's credentials.
 func (d database) withAccount(a account) database {
-	d.user, d.password, d.way = a.User, a.password, d.way.WithPassword()
+	d.user, d.password, d.way = a.User, a.password, d.way.WithoutCommand()
 	return d
 }
 

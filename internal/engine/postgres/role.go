@@ -71,7 +71,7 @@ func (s *scratch) asLoader(ctx context.Context) (db database, ok bool) {
 func (d database) as(l loader) database {
 	config := d.config.Copy()
 	config.User, config.Password = l.name, l.password
-	return database{raw: d.raw, config: config, way: d.way.WithPassword(), encoding: d.encoding}
+	return database{raw: d.raw, config: config, way: d.way.WithoutCommand(), encoding: d.encoding}
 }
 
 // onLoopback returns the database with a TCP address on this machine if d uses a socket, and
