@@ -20,7 +20,7 @@ import (
 
 // snapshotsOf returns the cloud snapshots that a person sees.
 func (w *world) snapshotsOf(ctx context.Context, p person) ([]api.Snapshot, error) {
-	text, err := w.answer(ctx, p, "snapcli", "cloud", "snapshots", "--json")
+	text, err := w.outputOf(ctx, p, "snapcli", "cloud", "snapshots", "--json")
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *story) maskedCopy(ctx context.Context) ([]sample.Table, error) {
 // downloadLink gets a download link for a person from the API, with an API key that the operator
 // creates. It checks that the link works.
 func (s *story) downloadLink(ctx context.Context, p person) (string, error) {
-	key, err := s.answer(ctx, operator, "snapcloud", "key", "create", "--config", s.config,
+	key, err := s.outputOf(ctx, operator, "snapcloud", "key", "create", "--config", s.config,
 		"--org", p.org, "--kind", "user", "--user", p.email(), "--name", "demo")
 	if err != nil {
 		return "", err

@@ -53,7 +53,7 @@ func (w *world) show(ctx context.Context, p person, args ...string) error {
 	return err
 }
 
-// attempt is [world.show] for a command that may fail: it returns the exit code.
+// attempt is like [world.show], for a command that may fail. It returns the exit code.
 func (w *world) attempt(ctx context.Context, p person, args ...string) (int, error) {
 	w.out.command(p, "snapcli", args)
 	cmd := w.prepare(ctx, p, "snapcli", args...)
@@ -61,13 +61,13 @@ func (w *world) attempt(ctx context.Context, p person, args ...string) (int, err
 	return exitCode(cmd.Run())
 }
 
-// answer runs a command without showing it and returns its standard output.
-func (w *world) answer(ctx context.Context, p person, program string, args ...string) (string, error) {
+// outputOf runs a command without showing it and returns its standard output.
+func (w *world) outputOf(ctx context.Context, p person, program string, args ...string) (string, error) {
 	cmd := w.prepare(ctx, p, program, args...)
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return strings.TrimSpace(out.String()), nil
 }
@@ -145,10 +145,10 @@ func (r *process) listening(ctx context.Context, address string) error {
 }
 
 // await waits until a condition holds, or the process or ctx ends.
-func (r *process) await(ctx context.Context, is func() bool) error {
+func (r *process) await(ctx context.Context, ready func() bool) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !is() {
+	for !ready() {
 		select {
 		case <-tick.C:
 		case <-r.ended:

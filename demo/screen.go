@@ -11,8 +11,7 @@ import (
 	"snap"
 )
 
-// screen prints the demo's story. It uses no colors when it is not a terminal
-// or NO_COLOR is set.
+// screen prints the demo's story. It uses no colors when it is not a terminal or NO_COLOR is set.
 type screen struct {
 	file     *os.File
 	began    time.Time

@@ -19,7 +19,7 @@ import (
 // output goes to out. login calls waiting when the command waits for the approval.
 func (w *world) login(ctx context.Context, p person, out io.Writer, waiting func(code string)) error {
 	cmd := w.prepare(ctx, p, "snapcli", loginArgs...)
-	code := newWatch(out)
+	code := newCodeWatcher(out)
 	cmd.Stdout, cmd.Stderr = code, code
 	if err := cmd.Start(); err != nil {
 		return err
@@ -49,9 +49,9 @@ func (w *world) allSignIn(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for _, p := range []person{mia, vic, gary} {
 		all.Go(func() error {
-			var said bytes.Buffer
-			if err := w.login(ctx, p, &said, func(string) {}); err != nil {
-				return fmt.Errorf("%s: %w\n%s", p.name, err, said.String())
+			var output bytes.Buffer
+			if err := w.login(ctx, p, &output, func(string) {}); err != nil {
+				return fmt.Errorf("%s: %w\n%s", p.name, err, output.String())
 			}
 			return nil
 		})
@@ -65,8 +65,8 @@ func (w *world) allSignIn(ctx context.Context) error {
 	return all.Wait()
 }
 
-// watch forwards a program's output and looks for a user code in it.
-type watch struct {
+// codeWatcher forwards a program's output and looks for a user code in it.
+type codeWatcher struct {
 	to   io.Writer
 	seen chan struct{} // closed when there is a code
 	user string        // the code, once seen is closed
@@ -75,13 +75,15 @@ type watch struct {
 	text bytes.Buffer
 }
 
-func newWatch(to io.Writer) *watch { return &watch{to: to, seen: make(chan struct{})} }
+func newCodeWatcher(to io.Writer) *codeWatcher {
+	return &codeWatcher{to: to, seen: make(chan struct{})}
+}
 
 // userCode matches a line that is only a code.
 var userCode = regexp.MustCompile(`(?m)^\s*([A-Z]{4}-[A-Z]{4})\s*\n`)
 
 // Write implements [io.Writer].
-func (c *watch) Write(b []byte) (int, error) {
+func (c *codeWatcher) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, err := c.to.Write(b)

@@ -72,18 +72,18 @@ func (r release) write(dir string) (v1.Hash, error) {
 	if err := to.AppendIndex(index, layout.WithAnnotations(map[string]string{refName: r.version})); err != nil {
 		return v1.Hash{}, err
 	}
-	signed := []v1.Hash{digest}
+	digests := []v1.Hash{digest}
 	for _, bom := range boms {
 		if err := to.AppendImage(bom); err != nil {
 			return v1.Hash{}, err
 		}
-		of, err := bom.Digest()
+		bomDigest, err := bom.Digest()
 		if err != nil {
 			return v1.Hash{}, err
 		}
-		signed = append(signed, of)
+		digests = append(digests, bomDigest)
 	}
-	return digest, r.sign(to, signed)
+	return digest, r.sign(to, digests)
 }
 
 // sign adds the signatures of digests to the layout, if there is a key.
@@ -147,8 +147,8 @@ func (r release) config(p program, image v1.Image) *v1.ConfigFile {
 	return c
 }
 
-// layer returns the files of an image as a tar archive. Group 0 may write to /data, because OpenShift
-// runs containers as any user in group 0.
+// layer returns the files of an image as a tar archive. Group 0 may write to /data, because
+// OpenShift runs containers as any user in group 0.
 func (r release) layer(p program) ([]byte, error) {
 	binary, err := os.ReadFile(p.file)
 	if err != nil {

@@ -86,8 +86,8 @@ func build(ctx context.Context, root string, p v1.Platform, file string) error {
 // commitTime returns the time of the revision, so that building it again gives the same bytes.
 func commitTime(ctx context.Context, root string) time.Time {
 	out, err := exec.CommandContext(ctx, "git", "-C", root, "log", "-1", "--format=%ct").Output()
-	seconds, bad := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
-	if err != nil || bad != nil {
+	seconds, parseErr := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil || parseErr != nil {
 		return time.Unix(0, 0).UTC()
 	}
 	return time.Unix(seconds, 0).UTC()

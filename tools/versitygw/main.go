@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	address := flag.String("port", "", "address to listen at")
+	address := flag.String("port", "", "address to listen on")
 	quiet := flag.Bool("quiet", false, "do not log requests")
 	versions := flag.String("versions", "", "folder for the versions of objects")
 	flag.Parse()

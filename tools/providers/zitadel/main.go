@@ -81,8 +81,8 @@ func (p provider) GetDeviceAuthorizatonState(ctx context.Context, client, code s
 	return &known, nil
 }
 
-// CreateAccessAndRefreshTokens remembers the client of a device grant, which the example storage
-// forgets. Without the client no refresh succeeds.
+// CreateAccessAndRefreshTokens keeps the client of a device grant. The example storage loses it,
+// and without the client no refresh succeeds.
 func (p provider) CreateAccessAndRefreshTokens(ctx context.Context, r op.TokenRequest, current string) (string, string,
 	time.Time, error) {
 	if d, ok := r.(*op.DeviceAuthorizationState); ok {

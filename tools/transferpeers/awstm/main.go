@@ -1,5 +1,5 @@
-// Awstm puts or gets one file with the AWS SDK's transfer manager, which is a
-// library without a program of its own.
+// Awstm puts or gets one file with the AWS SDK's transfer manager, which is a library without a
+// program of its own.
 //
 //	awstm put FILE BUCKET KEY
 //	awstm get BUCKET KEY FILE
@@ -40,15 +40,15 @@ func run(ctx context.Context, args []string) error {
 		UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(os.Getenv("AWS_ACCESS_KEY_ID"),
 			os.Getenv("AWS_SECRET_ACCESS_KEY"), ""),
-	}), tuned)
+	}), applyEnvironment)
 	if args[0] == "put" {
 		return put(ctx, client, args[1], args[2], args[3])
 	}
 	return get(ctx, client, args[1], args[2], args[3])
 }
 
-// tuned applies the settings from environment variables.
-func tuned(o *transfermanager.Options) {
+// applyEnvironment applies the settings from environment variables.
+func applyEnvironment(o *transfermanager.Options) {
 	if jobs, err := strconv.Atoi(os.Getenv("AWSTM_JOBS")); err == nil {
 		o.Concurrency = jobs
 		o.GetObjectType = types.GetObjectRanges
