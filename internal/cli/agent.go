@@ -84,8 +84,8 @@ func (a *app) serveAgent(ctx context.Context) error {
 // agentPrinter prints what the agent does. It is safe for concurrent use.
 type agentPrinter struct {
 	*app
-	mu   sync.Mutex
-	said map[string]string // last error by subject, so that it is not repeated
+	mu         sync.Mutex
+	lastErrors map[string]string // by subject, so that an error is not repeated
 }
 
 // agentEvent is the line that agent --json prints.
@@ -146,24 +146,17 @@ func (p *agentPrinter) printError(about string, err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	changed := p.said[about] != text
-	if p.said == nil {
-		p.said = map[string]string{}
+	changed := p.lastErrors[about] != text
+	if p.lastErrors == nil {
+		p.lastErrors = map[string]string{}
 	}
-	p.said[about] = text
+	p.lastErrors[about] = text
 	if err == nil || !changed {
 		return
 	}
 	e := asError(err)
-	p.print(agentEvent{Target: about, Event: "trouble", Detail: p.known.redact(e.Error()), Hint: e.Hint,
-		Sentence: p.known.redact(e.Error()) + hinted(e.Hint)})
-}
-
-func hinted(hint string) string {
-	if hint == "" {
-		return ""
-	}
-	return "; " + hint
+	p.print(agentEvent{Target: about, Event: "trouble", Detail: p.secrets.redact(e.Error()), Hint: e.Hint,
+		Sentence: p.secrets.redact(e.Error()) + withPrefix("; ", e.Hint)})
 }
 
 // event prints what happened to a run, or that the clock was set back.
@@ -180,7 +173,7 @@ func (p *agentPrinter) event(e nightly.Event) {
 	}
 	if e.Kind != nightly.ClockBack {
 		run := viewRun(e.Run)
-		run.Problem, run.Hint = p.known.redact(run.Problem), p.known.redact(run.Hint)
+		run.Problem, run.Hint = p.secrets.redact(run.Problem), p.secrets.redact(run.Hint)
 		v.Run = &run
 	}
 	p.mu.Lock()
@@ -189,18 +182,18 @@ func (p *agentPrinter) event(e nightly.Event) {
 }
 
 // sentence describes a run that began, was resumed or ended.
-func (p *agentPrinter) sentence(what nightly.Kind, r nightly.Run) string {
+func (p *agentPrinter) sentence(kind nightly.Kind, r nightly.Run) string {
 	switch {
-	case what == nightly.Resumed:
+	case kind == nightly.Resumed:
 		return fmt.Sprintf("resumed the run of %s at the step %s", r.Slot, r.Step)
-	case what == nightly.Began && r.Missed > 0:
+	case kind == nightly.Began && r.Missed > 0:
 		return fmt.Sprintf("the run of %s begins; it also makes up for %s that no agent ran", r.Slot,
 			snap.Plural(r.Missed, "earlier one", "earlier ones"))
-	case what == nightly.Began:
+	case kind == nightly.Began:
 		return fmt.Sprintf("the run of %s begins", r.Slot)
 	case r.State == nightly.Failed:
-		return fmt.Sprintf("the run of %s failed in the step %s: %s%s", r.Slot, r.Step, p.known.redact(r.Problem),
-			hinted(p.known.redact(r.Hint)))
+		return fmt.Sprintf("the run of %s failed in the step %s: %s%s", r.Slot, r.Step, p.secrets.redact(r.Problem),
+			withPrefix("; ", p.secrets.redact(r.Hint)))
 	}
 	return fmt.Sprintf("pushed %s as %s, after %s", r.Masked, r.Pushed, brief(r.Ended.Sub(r.Began)))
 }

@@ -99,14 +99,14 @@ func (a *app) agentViews(agent *local.Agent, targets []local.Target) ([]agentVie
 	return views, nil
 }
 
-func (a *app) printAgentStatus(views []agentView, one bool) error {
+func (a *app) printAgentStatus(views []agentView, single bool) error {
 	switch {
 	case a.flags.json:
 		return a.printJSON(views)
 	case len(views) == 0:
 		a.note("no target has a schedule; add one with `snapcli config edit`")
 		return nil
-	case one:
+	case single:
 		return a.printRuns(views[0])
 	}
 	t := a.newTable(column{title: "Target", least: 8, weight: 2}, column{title: "Schedule", least: 8},

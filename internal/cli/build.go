@@ -92,25 +92,25 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 	if err != nil {
 		return stopped(ctx, err, "the build", "nothing was kept; run the same command again")
 	}
-	if other := otherShares(s); other != "" {
-		a.warn("%s", other)
+	if warning := unevenShares(s); warning != "" {
+		a.warn("%s", warning)
 	}
 	if err := a.printPortions(s, requestedSubset(agent, target, o.Subset)); err != nil {
 		return err
 	}
-	return a.printMade("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`",
-		snap.ShellWord(target), snap.ShellWord(target))
+	return a.printNewSnapshot("built", s,
+		"mask it with `snapcli sanitize %[1]s`, or push it with `snapcli push %[1]s --cloud`", snap.ShellWord(target))
 }
 
-// printMade prints the local snapshot that a command made, after its warnings.
-func (a *app) printMade(verb string, s local.Snapshot, next string, args ...any) error {
+// printNewSnapshot prints the local snapshot that a command made, after its warnings.
+func (a *app) printNewSnapshot(verb string, s local.Snapshot, next string, args ...any) error {
 	for _, w := range s.Warnings {
 		a.warn("%s", w)
 	}
 	if a.flags.json {
 		return a.printJSON(viewSnapshot(s))
 	}
-	a.done(s.Name, "%s %s (%s, %s%s%s)", verb, s.Name, s.Type, size(s.Size), subsetOf(s),
+	a.done(s.Name, "%s %s (%s, %s%s%s)", verb, s.Name, s.Type, size(s.Size), contentsOf(s),
 		encryptedTo(", ", s.Encrypted))
 	a.next(next, args...)
 	return nil
@@ -126,7 +126,7 @@ func conditions(list []string) (map[string]string, error) {
 			return nil, snap.Usage(fmt.Sprintf("%q is not TABLE=CONDITION", entry),
 				"write it as: --where 'orders=total > 100'")
 		}
-		if _, twice := all[table]; twice {
+		if _, duplicate := all[table]; duplicate {
 			return nil, snap.Usage(fmt.Sprintf("the table %s has two conditions", table), "join them with AND or OR")
 		}
 		all[table] = condition
@@ -134,21 +134,21 @@ func conditions(list []string) (map[string]string, error) {
 	return all, nil
 }
 
-// subsetOf returns the number of tables in a snapshot and, for a subset, how many of the source's
-// rows it has.
-func subsetOf(s local.Snapshot) string {
+// contentsOf returns, after a comma, the number of tables in a snapshot and, for a subset, how many
+// of the source's rows it has.
+func contentsOf(s local.Snapshot) string {
 	if s.Subset == nil {
-		return tablesOf(len(s.Tables))
+		return tableCount(len(s.Tables))
 	}
 	var rows, of int64
 	for _, t := range s.Tables {
 		rows, of = rows+max(t.Rows, 0), of+t.Of
 	}
-	return fmt.Sprintf("%s, a subset of %d of %d rows", tablesOf(len(s.Tables)), rows, of)
+	return fmt.Sprintf("%s, a subset of %d of %d rows", tableCount(len(s.Tables)), rows, of)
 }
 
-// tablesOf returns the number of tables as text, after a comma, or "" if it is unknown.
-func tablesOf(n int) string {
+// tableCount returns the number of tables as text, after a comma, or "" if it is unknown.
+func tableCount(n int) string {
 	if n == 0 {
 		return ""
 	}

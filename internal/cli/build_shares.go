@@ -15,8 +15,8 @@ import (
 // requestedSubset describes the subset that the flags of a build request, or else the target's
 // configuration.
 func requestedSubset(agent *local.Agent, target string, flags local.SubsetSpec) string {
-	if asked := limits(flags); asked != "" {
-		return asked
+	if requested := limits(flags); requested != "" {
+		return requested
 	}
 	t, err := agent.Target(target)
 	if err != nil {
@@ -30,14 +30,14 @@ const maxShares = 30
 
 // printPortions prints the limits that were requested for a subset, and how many rows of each table
 // it has. The table with the most rows in the source comes first.
-func (a *app) printPortions(s local.Snapshot, asked string) error {
-	if s.Subset == nil || len(s.Tables) == 0 || asked == "" || a.flags.quiet || a.flags.json {
+func (a *app) printPortions(s local.Snapshot, requested string) error {
+	if s.Subset == nil || len(s.Tables) == 0 || requested == "" || a.flags.quiet || a.flags.json {
 		return nil
 	}
-	if s.Subset.Percent > 0 && !strings.HasSuffix(asked, "%") {
-		asked += fmt.Sprintf(", about %.3g%% of the rows", s.Subset.Percent)
+	if s.Subset.Percent > 0 && !strings.HasSuffix(requested, "%") {
+		requested += fmt.Sprintf(", about %.3g%% of the rows", s.Subset.Percent)
 	}
-	a.result("Requested: %s. Rows of each table:", asked)
+	a.result("Requested: %s. Rows of each table:", requested)
 	all := slices.Clone(s.Tables)
 	slices.SortStableFunc(all, func(x, y archive.Table) int { return cmp.Compare(y.Of, x.Of) })
 	t := a.newTable(column{title: "Table", least: 10}, column{title: "Rows", right: true},
@@ -47,7 +47,7 @@ func (a *app) printPortions(s local.Snapshot, asked string) error {
 		if one.Of > 0 {
 			share = fmt.Sprintf("%.3g%%", shareOf(one))
 		}
-		t.row(tableName(one), fmt.Sprintf("%d of %d", one.Rows, one.Of), share)
+		t.row(snap.TableName(one.Schema, one.Name), fmt.Sprintf("%d of %d", one.Rows, one.Of), share)
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -61,35 +61,37 @@ func (a *app) printPortions(s local.Snapshot, asked string) error {
 
 func shareOf(t archive.Table) float64 { return 100 * float64(t.Rows) / float64(t.Of) }
 
-// fewRows is the number of rows below which otherShares ignores a table, because chance decides its
-// share.
-const fewRows = 30
+// minRows is the number of rows below which unevenShares ignores a table, because chance decides
+// its share.
+const minRows = 30
 
-// otherShares names the tables of a subset whose share of rows differs from the requested
-// percentage by more than a third, the largest difference first. It returns "" if there are none,
-// if no percentage was requested, or if the subset has conditions, because these decide the shares.
-func otherShares(s local.Snapshot) string {
+// unevenShares returns a warning that names the tables of a subset whose share of rows differs from
+// the requested percentage by more than a third, the largest difference first. It returns "" if
+// there are none, if no percentage was requested, or if the subset has conditions, because these
+// decide the shares.
+func unevenShares(s local.Snapshot) string {
 	if s.Subset == nil || s.Subset.Percent == 0 || len(s.Subset.Where) > 0 {
 		return ""
 	}
-	asked := s.Subset.Percent
+	requested := s.Subset.Percent
 	other := slices.DeleteFunc(slices.Clone(s.Tables), func(t archive.Table) bool {
-		return t.Of < fewRows || math.Abs(shareOf(t)-asked) <= asked/3
+		return t.Of < minRows || math.Abs(shareOf(t)-requested) <= requested/3
 	})
 	if len(other) == 0 {
 		return ""
 	}
 	slices.SortFunc(other, func(x, y archive.Table) int {
-		return cmp.Compare(math.Abs(shareOf(y)-asked), math.Abs(shareOf(x)-asked))
+		return cmp.Compare(math.Abs(shareOf(y)-requested), math.Abs(shareOf(x)-requested))
 	})
 	const listed = 10
 	var list []string
 	for _, t := range other[:min(len(other), listed)] {
-		list = append(list, fmt.Sprintf("%s %.3g (%d of %d rows)", tableName(t), shareOf(t), t.Rows, t.Of))
+		list = append(list, fmt.Sprintf("%s %.3g (%d of %d rows)", snap.TableName(t.Schema, t.Name), shareOf(t),
+			t.Rows, t.Of))
 	}
 	if len(other) > listed {
 		list = append(list, fmt.Sprintf("and %d more", len(other)-listed))
 	}
 	return fmt.Sprintf("the subset takes %g percent, and the share of %s differs by more than a third, because of "+
-		"their foreign keys: %s", asked, snap.Plural(len(other), "table", "tables"), strings.Join(list, ", "))
+		"their foreign keys: %s", requested, snap.Plural(len(other), "table", "tables"), strings.Join(list, ", "))
 }

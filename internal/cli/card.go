@@ -28,7 +28,7 @@ func (v *cardView) flags(cmd *cobra.Command) {
 }
 
 // lists reports whether columns are listed.
-func (v cardView) lists() bool { return v.columns || v.search != "" }
+func (v cardView) listsColumns() bool { return v.columns || v.search != "" }
 
 // cardFields returns names and values that describe how a snapshot was made, in the form that
 // [app.fields] accepts.
@@ -48,11 +48,11 @@ func (a *app) printTables(tables []api.CardTable, v cardView, subset bool) error
 		return nil
 	}
 	a.result("")
-	if v.lists() {
+	if v.listsColumns() {
 		return a.printColumns(tables)
 	}
 	t := a.newTable(column{title: "Table", least: 10}, column{title: "Rows", right: true},
-		column{title: "Size", right: true, spare: true}, column{title: "Columns", right: true, spare: true})
+		column{title: "Size", right: true, optional: true}, column{title: "Columns", right: true, optional: true})
 	for _, one := range tables {
 		t.row(one.Label(), rowCount(one, subset), unlessZero(one.Bytes, size),
 			unlessZero(int64(len(one.Columns)), digits))
@@ -89,7 +89,7 @@ func (a *app) printColumns(tables []api.CardTable) error {
 	t := a.newTable(cardColumns(masked)...)
 	for _, one := range tables {
 		for _, c := range one.Columns {
-			cells := []string{one.Label() + "." + c.Name, columnType(c), keyState(c)}
+			cells := []string{one.Label() + "." + c.Name, columnType(c), keyText(c)}
 			if masked {
 				cells = append(cells, card.Mask(one, c))
 			}
@@ -115,8 +115,8 @@ func columnType(c api.CardColumn) string {
 	return c.Type
 }
 
-// keyState describes the keys that a column is part of.
-func keyState(c api.CardColumn) string {
+// keyText describes the keys that a column is part of.
+func keyText(c api.CardColumn) string {
 	if c.Refers == "" {
 		return c.Key
 	}

@@ -43,7 +43,7 @@ func Stdio() IO {
 // Main runs the program with these arguments (without its name) and returns
 // its exit code (see [snap.Codes]). It ends soon after ctx does, with exit code 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
-	return run(ctx, args, stdio, env, usualTimeouts())
+	return run(ctx, args, stdio, env, defaultTimeouts())
 }
 
 // run is like [Main], with the given timeouts.
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdio IO, env func(string) string, 
 	if err == nil {
 		err = out.Err()
 	}
-	a.sweepLast(ctx)
+	a.sweepAfter(ctx)
 	a.dropRevoked(ctx)
 	return a.report(ctx, err)
 }
@@ -74,7 +74,7 @@ type app struct {
 	now        func() time.Time
 	flags      globals
 	log        *slog.Logger // writes to standard error with --debug, otherwise nowhere
-	known      secrets      // values that no log line may contain
+	secrets    secrets      // values that no log line may contain
 	timeouts   timeouts
 	args       []string       // the command line, without the program's name
 	roots      *x509.CertPool // certificate authorities for the service; nil uses the system's

@@ -51,7 +51,7 @@ func (f *cloneFlags) options(cmd *cobra.Command) (o local.CloneOptions, err erro
 func (a *app) cloneCommand() *cobra.Command {
 	var f cloneFlags
 	var from string
-	var terminate, secret bool
+	var terminate, withPassword bool
 	cmd := &cobra.Command{
 		Use:   "clone TARGET",
 		Short: "Make a database of your own from a snapshot, in about a second",
@@ -79,7 +79,7 @@ The URL has no password unless you add --with-password.`,
 				return err
 			}
 			if from != "" {
-				return a.branch(cmd, args, from, o, terminate, secret)
+				return a.branch(cmd, args, from, o, terminate, withPassword)
 			}
 			if terminate {
 				return snap.Usage("--terminate works only with --from",
@@ -88,7 +88,7 @@ The URL has no password unless you add --with-password.`,
 			if len(args) == 0 {
 				return snap.Usage("clone needs a target, or a clone to branch", command.UsageHint(cmd))
 			}
-			return a.clone(cmd.Context(), args[0], o, f.pull, secret)
+			return a.clone(cmd.Context(), args[0], o, f.pull, withPassword)
 		},
 	}
 	f.add(a, cmd)
@@ -97,7 +97,7 @@ The URL has no password unless you add --with-password.`,
 	cmd.Flags().IntVar(&f.Count, "count", 1, "how many clones to make; several are named NAME-1, NAME-2 and so on")
 	cmd.Flags().StringVar(&from, "from", "", "branch this clone instead")
 	cmd.Flags().BoolVar(&terminate, "terminate", false, "with --from: end other connections to that clone")
-	cmd.Flags().BoolVar(&secret, "with-password", false, "print the URL with its password")
+	cmd.Flags().BoolVar(&withPassword, "with-password", false, "print the URL with its password")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.completeClones)
 	a.jsonFlag(cmd)
 	return cmd
@@ -133,7 +133,7 @@ func countTooSmall(count int) error {
 	return snap.Usage(fmt.Sprintf("--count %d is less than one", count), "use a number like 4, or omit it")
 }
 
-func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pull, secret bool) error {
+func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pull, withPassword bool) error {
 	if o.Count < 1 {
 		return countTooSmall(o.Count)
 	}
@@ -141,38 +141,39 @@ func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pu
 	if err != nil {
 		return err
 	}
-	if err := a.sweepFirst(ctx, agent); err != nil {
+	if err := a.sweepBefore(ctx, agent); err != nil {
 		return err
 	}
 	if err := a.ensureSnapshot(ctx, agent, target, &o, pull); err != nil {
 		return err
 	}
-	all, err := a.cloning(ctx, func(trust func(local.Preflight) error, p local.Progress) ([]local.Cloned, error) {
+	var all []local.Cloned
+	err = a.withTrustPrompt(ctx, func(trust func(local.Preflight) error, p local.Progress) (err error) {
 		o.Trust = trust
-		return agent.Clone(ctx, target, o, p)
+		all, err = agent.Clone(ctx, target, o, p)
+		return err
 	})
 	if err != nil {
 		return stopped(ctx, err, "the clone", "nothing is left behind; run the same command again")
 	}
-	return a.printCloned(all, secret)
+	return a.printCloned(all, withPassword)
 }
 
-// cloning calls f with a function that asks for trust and one that shows progress.
-func (a *app) cloning(ctx context.Context,
-	f func(func(local.Preflight) error, local.Progress) ([]local.Cloned, error)) ([]local.Cloned, error) {
+// withTrustPrompt calls f with a function that asks for trust and one that shows progress.
+func (a *app) withTrustPrompt(ctx context.Context, f func(func(local.Preflight) error, local.Progress) error) error {
 	report, end := a.progress()
 	trust := func(p local.Preflight) error {
 		end()
 		defer func() { report, end = a.progress() }()
 		return a.confirmTrust(ctx, p)
 	}
-	all, err := f(trust, func(e local.Event) {
+	err := f(trust, func(e local.Event) {
 		if report != nil {
 			report(e)
 		}
 	})
 	end()
-	return all, err
+	return err
 }
 
 // ensureSnapshot sets o.Snapshot to the name of the snapshot to clone. If that snapshot is not on
@@ -185,17 +186,17 @@ func (a *app) ensureSnapshot(ctx context.Context, agent *local.Agent, target str
 		o.Snapshot = s.Name
 		return nil
 	}
-	_, known := agent.Target(target)
+	_, targetErr := agent.Target(target)
 	connected := agent.Config().Cloud.URL != ""
-	if snap.CodeOf(err) != snap.CodeNotFound || !pull && (known != nil || !connected) {
+	if snap.CodeOf(err) != snap.CodeNotFound || !pull && (targetErr != nil || !connected) {
 		return err
 	}
 	if !pull {
-		if !a.person() {
+		if !a.canAsk() {
 			return err
 		}
-		if agreed, asked := a.askYesNo(ctx, err.Error()+". Pull it?", "It comes from "+agent.Config().Cloud.URL+
-			"."); asked != nil || !agreed {
+		if agreed, askErr := a.askYesNo(ctx, err.Error()+". Pull it?", "It comes from "+agent.Config().Cloud.URL+
+			"."); askErr != nil || !agreed {
 			return err
 		}
 	}
@@ -220,7 +221,7 @@ func (a *app) pullToClone(ctx context.Context, agent *local.Agent, target string
 
 // branch makes a clone of another clone.
 func (a *app) branch(cmd *cobra.Command, args []string, from string, o local.CloneOptions, terminate,
-	secret bool) error {
+	withPassword bool) error {
 	const hint = "use it as: snapcli clone --from NAME --name NEW"
 	if len(args) > 0 {
 		return snap.Usage("a branch copies another clone, so it takes no target", hint)
@@ -235,22 +236,22 @@ func (a *app) branch(cmd *cobra.Command, args []string, from string, o local.Clo
 	if err != nil {
 		return err
 	}
-	if err := a.sweepFirst(ctx, agent); err != nil {
+	if err := a.sweepBefore(ctx, agent); err != nil {
 		return err
 	}
 	c, err := agent.Branch(ctx, from, o, terminate)
 	if err != nil {
 		return stopped(ctx, err, "the clone", "nothing is left behind; run the same command again")
 	}
-	return a.printCloned([]local.Cloned{c}, secret)
+	return a.printCloned([]local.Cloned{c}, withPassword)
 }
 
 // printCloned prints the URLs of new clones.
-func (a *app) printCloned(all []local.Cloned, secret bool) error {
+func (a *app) printCloned(all []local.Cloned, withPassword bool) error {
 	views := []cloneView{}
 	for _, c := range all {
 		v := viewClone(c.Clone, c.URL)
-		if secret {
+		if withPassword {
 			v.URL = c.Secret
 		}
 		v.LeftOut = c.LeftOut
@@ -292,7 +293,7 @@ SQLite clone that is in use cannot be reset.`,
 				return err
 			}
 			ctx := cmd.Context()
-			if err := a.sweepFirst(ctx, agent); err != nil {
+			if err := a.sweepBefore(ctx, agent); err != nil {
 				return err
 			}
 			report, end := a.progress()

@@ -35,7 +35,7 @@ connections. It includes the clones that ` + "`snapcli run`" + ` uses, and the c
 			if err != nil {
 				return err
 			}
-			if err := a.sweepFirst(cmd.Context(), agent); err != nil {
+			if err := a.sweepBefore(cmd.Context(), agent); err != nil {
 				return err
 			}
 			all, err := agent.Clones(cmd.Context())
@@ -129,7 +129,7 @@ the clone from the list. Use this if the server no longer exists.`,
 			if err != nil {
 				return err
 			}
-			for _, name := range args { // so that a mistyped name drops nothing
+			for _, name := range args { // check all first, so that a mistyped name drops nothing
 				if _, err := agent.FindClone(name); err != nil {
 					return err
 				}
@@ -142,8 +142,8 @@ the clone from the list. Use this if the server no longer exists.`,
 	return cmd
 }
 
-// droppedClone is the JSON form of a clone that was dropped.
-type droppedClone struct {
+// droppedView is the JSON form of a clone that was dropped.
+type droppedView struct {
 	Name      string `json:"name"`
 	Forgotten bool   `json:"forgotten" doc:"the clone was only removed from the list (--forget), and its database still exists"`
 }
@@ -151,18 +151,18 @@ type droppedClone struct {
 // dropClones drops clones one after another. With --json it prints the dropped clones, even if
 // dropping another one fails.
 func (a *app) dropClones(ctx context.Context, agent *local.Agent, names []string, forget bool) error {
-	gone := []droppedClone{}
+	dropped := []droppedView{}
 	for _, name := range names {
 		if err := a.dropClone(ctx, agent, name, forget); err != nil {
 			if a.flags.json {
-				return errors.Join(err, a.printJSON(gone))
+				return errors.Join(err, a.printJSON(dropped))
 			}
 			return err
 		}
-		gone = append(gone, droppedClone{name, forget})
+		dropped = append(dropped, droppedView{name, forget})
 	}
 	if a.flags.json {
-		return a.printJSON(gone)
+		return a.printJSON(dropped)
 	}
 	return nil
 }
@@ -229,16 +229,16 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 		return err
 	}
 	made := 0
-	_, err = a.cloning(ctx, func(trust func(local.Preflight) error, p local.Progress) (_ []local.Cloned, err error) {
+	err = a.withTrustPrompt(ctx, func(trust func(local.Preflight) error, p local.Progress) (err error) {
 		o.Trust = trust
 		made, err = agent.WarmClones(ctx, target, n, o, p)
-		return nil, err
+		return err
 	})
 	if err != nil {
 		return stopped(ctx, err, "preparing the copies", "copies that were finished stay; run the same command again")
 	}
 	if a.flags.json {
-		return a.printJSON(warmed{target, o.Snapshot, made})
+		return a.printJSON(warmView{target, o.Snapshot, made})
 	}
 	if made == 0 {
 		a.done("", "enough copies of %s are ready", o.Snapshot)
@@ -248,8 +248,8 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 	return nil
 }
 
-// warmed is the JSON output of clones warm.
-type warmed struct {
+// warmView is the JSON output of clones warm.
+type warmView struct {
 	Target   string `json:"target"`
 	Snapshot string `json:"snapshot"`
 	Made     int    `json:"made" doc:"number of copies that were made"`
@@ -264,9 +264,9 @@ func (a *app) completeClones(*cobra.Command, []string, string) ([]cobra.Completi
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// sweepFirst drops expired clones before a command that works with clones. A failure is only a
+// sweepBefore drops expired clones before a command that works with clones. A failure is only a
 // warning, so that a server that does not answer does not stop the command.
-func (a *app) sweepFirst(ctx context.Context, agent *local.Agent) error {
+func (a *app) sweepBefore(ctx context.Context, agent *local.Agent) error {
 	swept, err := agent.SweepClones(ctx)
 	for _, c := range swept.Clones {
 		a.log.Debug("dropped a clone", "name", c.Name, "expires", c.Expires)
@@ -278,9 +278,9 @@ func (a *app) sweepFirst(ctx context.Context, agent *local.Agent) error {
 	return ctx.Err()
 }
 
-// sweepLast drops expired clones after a command. Failures are only logged: the next command tries
+// sweepAfter drops expired clones after a command. Failures are only logged: the next command tries
 // again.
-func (a *app) sweepLast(ctx context.Context) {
+func (a *app) sweepAfter(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}

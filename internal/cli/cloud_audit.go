@@ -184,11 +184,11 @@ func (l *auditList) flush() error {
 		l.table = l.newTable(column{title: "Line", right: true}, column{title: "When"}, column{title: "Who"},
 			column{title: "Action"},
 			column{title: "Snapshot"}, column{title: "From"}, column{title: "Details", least: 12, weight: 1},
-			column{title: "By", least: 7, spare: true})
+			column{title: "By", least: 7, optional: true})
 	}
 	for _, e := range l.page {
 		l.table.row(strconv.FormatInt(e.Seq, 10), l.moment(e.At), e.By(), string(e.Action), e.Snapshot, e.Address,
-			l.whatOf(e), e.Credential)
+			l.detailsOf(e), e.Credential)
 	}
 	if first {
 		l.narrow = !l.table.fits()
@@ -217,7 +217,7 @@ func (l *auditList) lines(e api.AuditEntry) {
 	if e.Address != "" {
 		who += " from " + e.Address
 	}
-	if what := l.whatOf(e); what != "" {
+	if what := l.detailsOf(e); what != "" {
 		who += ": " + what
 	}
 	l.result("%s", runewidth.Truncate(snap.CleanText(who),
@@ -242,5 +242,5 @@ func (l *auditList) end() error {
 	return nil
 }
 
-// whatOf summarizes an audit entry in a few words.
-func (a *app) whatOf(e api.AuditEntry) string { return e.About(a.moment, size) }
+// detailsOf summarizes an audit entry in a few words.
+func (a *app) detailsOf(e api.AuditEntry) string { return e.About(a.moment, size) }

@@ -84,7 +84,7 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 		}
 		if err == nil {
 			reported = ""
-		} else if problem := snap.CleanText(err.Error()); problem != reported { // an outage can take hours
+		} else if problem := snap.CleanText(err.Error()); problem != reported { // report an outage once
 			a.note("trying again until the service responds: %s", problem)
 			reported = problem
 		}

@@ -28,8 +28,8 @@ func (a *app) verifyAudit(ctx context.Context) error {
 	}
 	switch {
 	case a.flags.json:
-		if printed := a.printJSON(verdict); printed != nil {
-			return printed
+		if printErr := a.printJSON(verdict); printErr != nil {
+			return printErr
 		}
 		return err
 	case err != nil:

@@ -140,7 +140,7 @@ func (a *app) addChannel(ctx context.Context, r api.ChannelRequest, group string
 		r.GroupID = groups[0].GroupID
 	}
 	channel, err := conn.AddChannel(ctx, r, yes)
-	if snap.CodeOf(err) == snap.CodeConfirm && !yes && a.person() {
+	if snap.CodeOf(err) == snap.CodeConfirm && !yes && a.canAsk() {
 		if err := a.confirm(ctx, false, "Share every new snapshot of "+r.Target+" anyway?", err.Error()); err != nil {
 			return err
 		}

@@ -151,16 +151,16 @@ func (a *app) printRetentionRun(r api.RetentionResult) error {
 	if a.flags.json {
 		return a.printJSON(r)
 	}
-	what := "deleted"
+	verb := "deleted"
 	if r.DryRun {
-		what = "would delete"
+		verb = "would delete"
 	}
 	if len(r.Snapshots) == 0 {
 		a.note("the rules keep every snapshot: there is nothing to delete")
 		return nil
 	}
 	for _, s := range r.Snapshots {
-		a.result("%s %s (%s, %s, %s)", what, s.Name, s.ID, string(s.Type), size(s.Size))
+		a.result("%s %s (%s, %s, %s)", verb, s.Name, s.ID, string(s.Type), size(s.Size))
 	}
 	if r.More {
 		a.note("these are the first %d; the rules would delete more", len(r.Snapshots))

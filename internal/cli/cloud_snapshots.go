@@ -117,17 +117,18 @@ func (f listFlags) options(now time.Time) (o api.ListOptions, err error) {
 	case f.shared:
 		o.Filter = snap.FilterShared
 	}
-	if f.all || f.filters() {
+	if f.all || f.filtersLocally() {
 		o.Limit = api.MaxLimit
 	}
 	return o, nil
 }
 
-// filters reports whether keep may drop rows that the service returns.
-func (f listFlags) filters() bool { return f.shared && (f.mine || f.received) }
+// filtersLocally reports whether keep may drop rows that the service returns.
+func (f listFlags) filtersLocally() bool { return f.shared && (f.mine || f.received) }
 
-// keep returns the rows of a page that also match --shared, which the service may not have applied,
-// at most room rows unless room is 0. ended reports whether no further page is needed.
+// keep returns up to room rows of a page, or all if room is 0. With --shared it drops the rows that
+// are not shared, because the service may not have applied that filter. ended reports whether no
+// further page is needed.
 func (f listFlags) keep(page api.SnapshotPage, room int) (kept api.SnapshotPage, ended bool) {
 	kept.NextCursor = page.NextCursor
 	for i, s := range page.Items {
@@ -157,12 +158,12 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 	if f.all {
 		limit = 0
 	}
-	asked := limit
-	if f.filters() {
-		asked = 0 // until enough rows are kept
+	requested := limit
+	if f.filtersLocally() {
+		requested = 0 // read pages until enough rows are kept
 	}
 	list := &cloudList{app: a}
-	for page, err := range pages(ctx, conn.Client, o, asked) {
+	for page, err := range pages(ctx, conn.Client, o, requested) {
 		if err != nil {
 			return err
 		}
@@ -249,9 +250,9 @@ func cloudColumns() []column {
 	return []column{
 		{title: "ID"},
 		{title: "Target", least: 8, weight: 3},
-		{title: "Name", least: 17, spare: true, cut: keepEnd},
-		{title: "Type", least: 4, weight: 4, spare: true, paint: paintType},
-		{title: "Size", right: true, weight: 1, spare: true},
+		{title: "Name", least: 17, optional: true, cut: keepEnd},
+		{title: "Type", least: 4, weight: 4, optional: true, paint: paintType},
+		{title: "Size", right: true, weight: 1, optional: true},
 		{title: "Shared", paint: paintShared},
 		momentColumn("Created", 2),
 	}
@@ -280,7 +281,7 @@ func (l *cloudList) end(f listFlags) error {
 			l.json = &jsonArray{to: l.io.Out}
 		}
 		return l.json.end()
-	case l.count == 0 && f.chosen():
+	case l.count == 0 && f.filtered():
 		l.note("no cloud snapshots match")
 	case l.count == 0:
 		l.note("there are no cloud snapshots that you can see; push one with `snapcli push TARGET --cloud`, or ask a " +
@@ -291,8 +292,8 @@ func (l *cloudList) end(f listFlags) error {
 	return nil
 }
 
-// chosen reports whether any filter is set.
-func (f listFlags) chosen() bool {
+// filtered reports whether any filter is set.
+func (f listFlags) filtered() bool {
 	return f.target != "" || f.typ != "" || f.search != "" || f.since != "" || f.until != "" || f.owner != "" ||
 		f.expiresSoon || f.shared || f.mine || f.received
 }

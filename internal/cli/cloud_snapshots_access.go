@@ -42,7 +42,7 @@ snapshot if you give its full ID.`,
 			if when.IsZero() {
 				return a.accessNow(cmd.Context(), args[0], user)
 			}
-			return a.access(cmd.Context(), args[0], when)
+			return a.accessAt(cmd.Context(), args[0], when)
 		},
 	}
 	cmd.Flags().StringVar(&at, "at", "",
@@ -93,7 +93,8 @@ func (a *app) accessNow(ctx context.Context, typed, user string) error {
 	return nil
 }
 
-// people counts the users that a grant reaches. The number is not known for another organization.
+// people returns the number of users that a grant reaches, or "?" for another organization, whose
+// number is unknown.
 func people(way api.AccessWay) string {
 	if way.Kind == "organization" {
 		return "?"
@@ -101,7 +102,7 @@ func people(way api.AccessWay) string {
 	return strconv.Itoa(way.People)
 }
 
-func (a *app) access(ctx context.Context, typed string, at time.Time) error {
+func (a *app) accessAt(ctx context.Context, typed string, at time.Time) error {
 	conn, err := a.connect()
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (a *app) deleteCloud(ctx context.Context, ids []string, yes bool) error {
 	var failed []error
 	for _, s := range list {
 		if err := conn.Delete(ctx, s.ID); err != nil {
-			failed = append(failed, named(err, s.ID, len(list)))
+			failed = append(failed, withID(err, s.ID, len(list)))
 			continue
 		}
 		a.done("", "deleted %s (%s) from the cloud", s.Name, s.ID)

@@ -67,7 +67,7 @@ organizations.`,
 						"add --org SLUG, or omit it")
 				}
 			}
-			return a.changeShares(cmd.Context(), args, f, a.sharer)
+			return a.changeShares(cmd.Context(), args, f, a.prepareShare)
 		},
 	}
 	a.addShareFlags(cmd, &f)
@@ -100,7 +100,7 @@ type shareChange struct {
 	Changed   bool       `json:"changed" doc:"false if nothing changed"`
 	DryRun    bool       `json:"dry_run,omitempty"`
 	Adds      []string   `json:"adds,omitempty" doc:"with --dry-run: users who would gain access"`
-	Says      string     `json:"says" doc:"what changed and who can see it now"`
+	Text      string     `json:"says" doc:"what changed and who can see it now"`
 	warning   string
 }
 
@@ -135,7 +135,7 @@ func (c *connection) resolve(ctx context.Context, typed []string) ([]api.Snapsho
 	for _, id := range typed {
 		s, err := c.Resolve(ctx, id)
 		if err != nil {
-			return nil, named(err, id, len(typed))
+			return nil, withID(err, id, len(typed))
 		}
 		if !slices.ContainsFunc(list, func(other api.Snapshot) bool { return other.ID == s.ID }) {
 			list = append(list, s)
@@ -144,8 +144,8 @@ func (c *connection) resolve(ctx context.Context, typed []string) ([]api.Snapsho
 	return list, nil
 }
 
-// named puts the ID that an error is about before the error, if the command has several IDs.
-func named(err error, id string, count int) error {
+// withID puts the ID that an error is about before the error, if the command has several IDs.
+func withID(err error, id string, count int) error {
 	if count < 2 {
 		return err
 	}
@@ -158,7 +158,7 @@ func (a *app) makeChanges(ctx context.Context, list []api.Snapshot, dry bool, ch
 	for _, s := range list {
 		made, err := change(ctx, s, dry)
 		if err != nil {
-			failed = append(failed, named(err, s.ID, len(list)))
+			failed = append(failed, withID(err, s.ID, len(list)))
 			if ctx.Err() != nil || errors.Is(err, huh.ErrUserAborted) {
 				break
 			}
@@ -184,12 +184,12 @@ func (a *app) announce(c shareChange) {
 		a.warn("%s", c.warning)
 	}
 	if !a.flags.json {
-		a.done("", "%s", c.Says)
+		a.done("", "%s", c.Text)
 	}
 }
 
-// sharer prepares the changes of the share command.
-func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (changer, error) {
+// prepareShare prepares the changes of the share command.
+func (a *app) prepareShare(ctx context.Context, conn *connection, f shareFlags) (changer, error) {
 	groups, err := findGroups(ctx, conn.Client, f.groups)
 	if err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (chang
 		made, err := a.shareConfirmed(ctx, conn, s, with, f.yes)
 		var changes []shareChange
 		for _, m := range made.Changes {
-			changes = append(changes, a.shareMade(s, m, groups))
+			changes = append(changes, a.describeShare(s, m, groups))
 		}
 		if made.Warning != "" {
 			a.warn("%s: %s", s.Name, made.Warning)
@@ -233,7 +233,7 @@ func secondsOf(expiresIn string) (int64, error) {
 func (a *app) shareConfirmed(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest,
 	yes bool) (api.ShareChanges, error) {
 	made, err := conn.ShareWith(ctx, s.ID, with, yes)
-	if snap.CodeOf(err) != snap.CodeConfirm || yes || !a.person() {
+	if snap.CodeOf(err) != snap.CodeConfirm || yes || !a.canAsk() {
 		return made, err
 	}
 	if err := a.confirm(ctx, false, "Share "+s.Name+" anyway?", err.Error()); err != nil {
@@ -242,38 +242,38 @@ func (a *app) shareConfirmed(ctx context.Context, conn *connection, s api.Snapsh
 	return conn.ShareWith(ctx, s.ID, with, true)
 }
 
-// shareMade describes a share that the service created or changed, or that existed already.
-func (a *app) shareMade(s api.Snapshot, m api.ShareChange, groups []api.Group) shareChange {
+// describeShare describes a share that the service created or changed, or that existed already.
+func (a *app) describeShare(s api.Snapshot, m api.ShareChange, groups []api.Group) shareChange {
 	c := shareChange{ExpiresAt: m.ExpiresAt, Changed: m.Changed}
 	switch m.Kind {
 	case "group":
 		g := groupIn(groups, m)
 		c.Share, c.With = "group", m.GroupID
-		c.Says = c.shared(s.Name, "with the group "+groupName(g)+a.ending(m.ExpiresAt), membersOf(g))
+		c.Text = c.sentence(s.Name, "with the group "+groupName(g)+a.endSuffix(m.ExpiresAt), membersOf(g))
 	case "organization":
 		c.Share, c.With = "organization", m.OrgSlug
-		c.Says = c.shared(s.Name, "with the organization "+m.OrgSlug+" "+a.lasting(m.ExpiresAt), "all its members")
+		c.Text = c.sentence(s.Name, "with the organization "+m.OrgSlug+" "+a.lifetime(m.ExpiresAt), "all its members")
 	default:
 		c.Share, c.With = "org-wide", s.Organization
-		c.Says = c.shared(s.Name, "org-wide"+a.ending(m.ExpiresAt), "all members of "+s.Organization)
+		c.Text = c.sentence(s.Name, "org-wide"+a.endSuffix(m.ExpiresAt), "all members of "+s.Organization)
 	}
 	if m.PreviousExpiresAt != nil && m.ExpiresAt == nil {
-		c.warning = a.unlimited(s, c.With, m.PreviousExpiresAt, "now it never ends")
+		c.warning = a.expiryWarning(s, c.With, m.PreviousExpiresAt, "now it never ends")
 	}
 	return c
 }
 
-// ending describes when a share within the organization ends. It returns "" if the share never
+// endSuffix describes when a share within the organization ends. It returns "" if the share never
 // ends.
-func (a *app) ending(expires *time.Time) string {
+func (a *app) endSuffix(expires *time.Time) string {
 	if expires == nil {
 		return ""
 	}
 	return " until " + a.until(expires)
 }
 
-// unlimited formats the warning that a share loses its expiry. now describes the new state.
-func (a *app) unlimited(s api.Snapshot, with string, before *time.Time, now string) string {
+// expiryWarning formats the warning that a share loses its expiry. now describes the new state.
+func (a *app) expiryWarning(s api.Snapshot, with string, before *time.Time, now string) string {
 	return fmt.Sprintf("the share of %s with %s was to end %s; %s", s.Name, with, a.until(before), now)
 }
 
@@ -299,7 +299,7 @@ func (a *app) previewShares(ctx context.Context, conn *connection, s api.Snapsho
 		c := shareChange{Share: "org-wide", With: s.Organization,
 			Changed: !s.Shared || s.ExpiresAt != nil || with.ExpiresIn > 0}
 		if s.ExpiresAt != nil && with.ExpiresIn == 0 {
-			c.warning = a.unlimited(s, c.With, s.ExpiresAt, "it would never end")
+			c.warning = a.expiryWarning(s, c.With, s.ExpiresAt, "it would never end")
 		}
 		err := a.previewAccess(ctx, conn, s, "", &c)
 		if err := add(c, err); err != nil {
@@ -333,8 +333,8 @@ func (a *app) previewGroupShare(ctx context.Context, conn *connection, s api.Sna
 	return c, err
 }
 
-// shared describes a snapshot as newly shared, or as shared already.
-func (c shareChange) shared(name, with, who string) string {
+// sentence describes a snapshot as newly shared, or as shared already.
+func (c shareChange) sentence(name, with, who string) string {
 	if !c.Changed {
 		return fmt.Sprintf("%s was already shared %s: %s can see and pull it", name, with, who)
 	}
@@ -355,10 +355,10 @@ func (a *app) previewAccess(ctx context.Context, conn *connection, s api.Snapsho
 		with = "with the group " + groupID
 	}
 	if !c.Changed {
-		c.Says = fmt.Sprintf("%s is already shared %s: nothing would change", s.Name, with)
+		c.Text = fmt.Sprintf("%s is already shared %s: nothing would change", s.Name, with)
 		return nil
 	}
-	c.Says = fmt.Sprintf("would share %s %s: nobody else would see it", s.Name, with)
+	c.Text = fmt.Sprintf("would share %s %s: nobody else would see it", s.Name, with)
 	if added.Count == 0 {
 		return nil
 	}
@@ -366,7 +366,7 @@ func (a *app) previewAccess(ctx context.Context, conn *connection, s api.Snapsho
 	if more := added.Count - len(added.Users); more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	c.Says = fmt.Sprintf("would share %s %s: %s more could see and pull it: %s", s.Name, with,
+	c.Text = fmt.Sprintf("would share %s %s: %s more could see and pull it: %s", s.Name, with,
 		snap.Plural(added.Count, "person", "people"), names)
 	return nil
 }
@@ -385,14 +385,14 @@ func (a *app) previewOrgShare(ctx context.Context, conn *connection, s api.Snaps
 		lasting = "for " + snap.Span(time.Duration(seconds)*time.Second)
 	}
 	if c.Changed = !shared || seconds > 0 || before.ExpiresAt != nil; !c.Changed {
-		c.Says = fmt.Sprintf("%s is already shared with the organization %s indefinitely: nothing would change", s.Name,
+		c.Text = fmt.Sprintf("%s is already shared with the organization %s indefinitely: nothing would change", s.Name,
 			slug)
 		return c, nil
 	}
 	if before.ExpiresAt != nil && seconds == 0 {
-		c.warning = a.unlimited(s, slug, before.ExpiresAt, "it would never end")
+		c.warning = a.expiryWarning(s, slug, before.ExpiresAt, "it would never end")
 	}
-	c.Says = fmt.Sprintf("would share %s with the organization %s %s: all its members could see and pull it", s.Name,
+	c.Text = fmt.Sprintf("would share %s with the organization %s %s: all its members could see and pull it", s.Name,
 		slug, lasting)
 	return c, nil
 }
@@ -409,22 +409,13 @@ func orgShare(ctx context.Context, conn *connection, id, slug string) (share api
 	return api.OrgShare{}, false, err
 }
 
-// lasting describes how long a share lasts.
-func (a *app) lasting(expires *time.Time) string {
+// lifetime describes how long a share lasts.
+func (a *app) lifetime(expires *time.Time) string {
 	if expires == nil {
 		return "indefinitely"
 	}
 	return "until " + a.until(expires)
 }
-
-func verb(dry bool, did, would string) string {
-	if dry {
-		return would
-	}
-	return did
-}
-
-func now(dry bool) string { return verb(dry, " now", "") }
 
 func groupName(g api.Group) string {
 	if g.Name == "" || g.Name == g.GroupID {

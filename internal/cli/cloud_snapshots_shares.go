@@ -89,14 +89,14 @@ func (a *app) receivedShares(s api.Snapshot) error {
 		received := &receivedShare{From: s.Organization, ExpiresAt: s.ExpiresAt}
 		return a.printJSON(sharesList{ID: s.ID, Groups: []api.GroupShare{}, Received: received, Note: note})
 	}
-	a.result("shared with your organization by %s %s", s.Organization, a.lasting(s.ExpiresAt))
+	a.result("shared with your organization by %s %s", s.Organization, a.lifetime(s.ExpiresAt))
 	a.note("%s", note)
 	return nil
 }
 
 func (a *app) printShares(list sharesList) error {
 	if list.OrgWide {
-		a.note("shared org-wide%s: every member of the organization can see it", a.ending(list.ExpiresAt))
+		a.note("shared org-wide%s: every member of the organization can see it", a.endSuffix(list.ExpiresAt))
 	}
 	if err := a.printGroupShares(list.Groups); err != nil {
 		return err

@@ -41,8 +41,8 @@ Another organization sees the card only if the share includes it.`,
 	return cmd
 }
 
-// cloudShown is the JSON output of show.
-type cloudShown struct {
+// cloudView is the JSON output of show.
+type cloudView struct {
 	api.Snapshot
 	Card     *api.Card        `json:"card,omitempty" doc:"absent if there is none or it is withheld"`
 	Withheld bool             `json:"card_withheld,omitempty" doc:"the owning organization does not show the card"`
@@ -67,7 +67,7 @@ func (a *app) showCloud(ctx context.Context, typed string, view cardView) error 
 	if err != nil {
 		return err
 	}
-	shown, err := conn.shown(ctx, found.ID, view.search)
+	shown, err := conn.cloudDetails(ctx, found.ID, view.search)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (a *app) showCloud(ctx context.Context, typed string, view cardView) error 
 	return a.printCloudShown(shown, view)
 }
 
-// shown collects the data that show prints about a snapshot.
-func (c *connection) shown(ctx context.Context, id, search string) (v cloudShown, err error) {
+// cloudDetails collects the data that show prints about a snapshot.
+func (c *connection) cloudDetails(ctx context.Context, id, search string) (v cloudView, err error) {
 	if v.Snapshot, err = c.Snapshot(ctx, id); err != nil {
 		return v, err
 	}
@@ -114,7 +114,7 @@ func (c *connection) shown(ctx context.Context, id, search string) (v cloudShown
 	return v, err
 }
 
-func (a *app) printCloudShown(v cloudShown, view cardView) error {
+func (a *app) printCloudShown(v cloudView, view cardView) error {
 	s := v.Snapshot
 	pairs := []string{
 		"ID", s.ID, "Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
@@ -230,11 +230,11 @@ func (a *app) printPulls(pulls []api.PullCount) error {
 // sharing describes how a snapshot is shared.
 func (a *app) sharing(s api.Snapshot) string {
 	if s.Received {
-		return "shared with your organization by " + s.Organization + " " + a.lasting(s.ExpiresAt)
+		return "shared with your organization by " + s.Organization + " " + a.lifetime(s.ExpiresAt)
 	}
 	state := "private"
 	if s.Shared {
-		state = "shared org-wide" + a.ending(s.ExpiresAt)
+		state = "shared org-wide" + a.endSuffix(s.ExpiresAt)
 	}
 	if more := card.Partial(s, a.now()); more != "" {
 		state += ", " + more

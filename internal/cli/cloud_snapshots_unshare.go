@@ -35,7 +35,7 @@ shares stay.`,
 		Args:              command.SomeArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeShares(cmd.Context(), args, f, a.unsharer)
+			return a.changeShares(cmd.Context(), args, f, a.prepareUnshare)
 		},
 	}
 	a.addShareFlags(cmd, &f)
@@ -45,10 +45,10 @@ shares stay.`,
 	return cmd
 }
 
-// unsharer prepares the changes of the unshare command.
-func (a *app) unsharer(_ context.Context, conn *connection, f shareFlags) (changer, error) {
+// prepareUnshare prepares the changes of the unshare command.
+func (a *app) prepareUnshare(_ context.Context, conn *connection, f shareFlags) (changer, error) {
 	return func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange, error) {
-		from, err := a.endOf(ctx, conn, s, f)
+		from, err := a.selectedShares(ctx, conn, s, f)
 		if err != nil {
 			return nil, err
 		}
@@ -65,14 +65,15 @@ func (a *app) unsharer(_ context.Context, conn *connection, f shareFlags) (chang
 		}
 		var changes []shareChange
 		for _, e := range ended.Changes {
-			changes = append(changes, shareEnded(s, e, f.all, dry))
+			changes = append(changes, describeUnshare(s, e, f.all, dry))
 		}
 		return changes, nil
 	}, nil
 }
 
-// endOf returns the shares of a snapshot that the flags select for removal.
-func (a *app) endOf(ctx context.Context, conn *connection, s api.Snapshot, f shareFlags) (api.UnshareRequest, error) {
+// selectedShares returns the shares of a snapshot that the flags select for removal.
+func (a *app) selectedShares(ctx context.Context, conn *connection, s api.Snapshot,
+	f shareFlags) (api.UnshareRequest, error) {
 	from := api.UnshareRequest{All: f.all, OrgWide: !f.all && len(f.groups)+len(f.orgs) == 0, OrgSlugs: f.orgs}
 	if len(f.groups) == 0 {
 		return from, nil
@@ -120,7 +121,7 @@ func (c *connection) previewUnshare(ctx context.Context, id string, from api.Uns
 	if from.All {
 		from = everyShare(s, groups, orgs)
 	}
-	return plannedEnd(s, groups, orgs, from), nil
+	return plannedChanges(s, groups, orgs, from), nil
 }
 
 // everyShare names every live share.
@@ -137,8 +138,8 @@ func everyShare(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare) ap
 	return from
 }
 
-// plannedEnd returns the changes that the service would report.
-func plannedEnd(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare,
+// plannedChanges returns the changes that the service would report.
+func plannedChanges(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare,
 	from api.UnshareRequest) (would api.ShareChanges) {
 	if from.OrgWide {
 		would.Changes = append(would.Changes, api.ShareChange{Kind: "org_wide", Changed: s.Shared})
@@ -159,11 +160,15 @@ func plannedEnd(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare,
 	return would
 }
 
-// shareEnded describes a share that ended, or that would end if dry is set. all is set if every
-// other share ends as well.
-func shareEnded(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
+// describeUnshare describes a share that ended, or that would end if dry is set. all is set if
+// every other share ends as well.
+func describeUnshare(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 	c := shareChange{Changed: e.Changed}
-	with, then := "org-wide", stillSee(s)+" can see it"+now(dry)
+	end, now := "is no longer shared", " now"
+	if dry {
+		end, now = "would no longer be shared", ""
+	}
+	with, then := "org-wide", remainingViewers(s)+" can see it"+now
 	c.Share, c.With = "org-wide", s.Organization
 	switch e.Kind {
 	case "group":
@@ -171,31 +176,30 @@ func shareEnded(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 		then = "its members no longer see it, unless another share or role lets them"
 		c.Share, c.With = "group", e.GroupID
 	case "organization":
-		with, then = "with the organization "+e.OrgSlug, "nobody there can see it"+now(dry)
+		with, then = "with the organization "+e.OrgSlug, "nobody there can see it"+now
 		c.Share, c.With = "organization", e.OrgSlug
 	default:
 		if all {
 			s.Groups, s.Orgs = 0, 0
-			then = stillSee(s) + " can see it" + now(dry)
+			then = remainingViewers(s) + " can see it" + now
 		}
 		if !e.Changed {
-			c.Says = fmt.Sprintf("%s was not shared org-wide: %s", s.Name, then)
+			c.Text = fmt.Sprintf("%s was not shared org-wide: %s", s.Name, then)
 			return c
 		}
 	}
 	if !e.Changed {
-		c.Says = fmt.Sprintf("%s was not shared %s: nothing changed", s.Name, with)
+		c.Text = fmt.Sprintf("%s was not shared %s: nothing changed", s.Name, with)
 		return c
 	}
-	c.Says = fmt.Sprintf("%s %s %s: %s", s.Name, verb(dry, "is no longer shared", "would no longer be shared"), with,
-		then)
+	c.Text = fmt.Sprintf("%s %s %s: %s", s.Name, end, with, then)
 	return c
 }
 
-// stillSee describes who can see a snapshot without its org-wide share. Callers who are not allowed
-// to manage shares with other organizations do not receive the number of these shares. For them,
-// stillSee covers only the snapshot's organization.
-func stillSee(s api.Snapshot) string {
+// remainingViewers describes who can see a snapshot without its org-wide share. Callers who are not
+// allowed to manage shares with other organizations do not receive the number of these shares. For
+// them, remainingViewers covers only the snapshot's organization.
+func remainingViewers(s api.Snapshot) string {
 	where, admins := "in "+s.Organization+" only ", "the owners and admins"
 	if s.Orgs > 0 {
 		where, admins = "only ", admins+" of "+s.Organization
@@ -220,11 +224,11 @@ func stillSee(s api.Snapshot) string {
 // among all groups, because ending a share that does not exist is not an error.
 func (a *app) sharedGroup(ctx context.Context, conn *connection, shares []api.GroupShare, typed string) (g api.Group,
 	err error) {
-	var among []api.Group
+	var candidates []api.Group
 	for _, share := range shares {
-		among = append(among, api.Group{GroupID: share.GroupID, Name: share.Name})
+		candidates = append(candidates, api.Group{GroupID: share.GroupID, Name: share.Name})
 	}
-	g, err = chooseGroup(among, typed)
+	g, err = chooseGroup(candidates, typed)
 	if snap.CodeOf(err) != snap.CodeGroupNotFound {
 		return g, err
 	}

@@ -82,8 +82,8 @@ func eventNames(events []snap.AuditAction) string {
 	var names []string
 	for _, e := range events {
 		name := string(e)
-		for _, of := range []string{"snapshot.", "webhook.", "channel."} {
-			name = strings.TrimPrefix(name, of)
+		for _, prefix := range []string{"snapshot.", "webhook.", "channel."} {
+			name = strings.TrimPrefix(name, prefix)
 		}
 		names = append(names, strings.ReplaceAll(name, "_", "-"))
 	}

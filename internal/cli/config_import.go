@@ -80,10 +80,10 @@ func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []stri
 		if slices.Contains(allowed, v.Name) {
 			continue
 		}
-		what := fmt.Sprintf("the file uses the environment variable %s in a URL of %s, so its value would be sent "+
+		problem := fmt.Sprintf("the file uses the environment variable %s in a URL of %s, so its value would be sent "+
 			"there", v.Name, v.Host)
-		if !a.person() {
-			return snap.Usage(what, "if you want that, allow it with --allow-env "+v.Name)
+		if !a.canAsk() {
+			return snap.Usage(problem, "if you want that, allow it with --allow-env "+v.Name)
 		}
 		yes, err := a.askYesNo(ctx, "Send the value of "+v.Name+" to "+v.Host+"?",
 			"The file puts that environment variable into a URL of this host.")
@@ -91,14 +91,14 @@ func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []stri
 			return err
 		}
 		if !yes {
-			return snap.Usage(what, "remove ${"+v.Name+"} from the file and import it again")
+			return snap.Usage(problem, "remove ${"+v.Name+"} from the file and import it again")
 		}
 	}
 	return nil
 }
 
-// imported is the JSON output of config import.
-type imported struct {
+// importView is the JSON output of config import.
+type importView struct {
 	Written  bool           `json:"written" doc:"false with --dry-run"`
 	Targets  []targetView   `json:"targets"`
 	Profiles []profileView  `json:"storage_profiles"`
@@ -113,7 +113,7 @@ type profileView struct {
 }
 
 func (a *app) printImport(i local.Import, dry bool) error {
-	v := imported{Written: !dry, Targets: []targetView{}, Profiles: []profileView{},
+	v := importView{Written: !dry, Targets: []targetView{}, Profiles: []profileView{},
 		Files: append([]string{}, i.Files...), Left: append([]foreign.Left{}, i.Left...)}
 	for _, t := range i.Targets {
 		v.Targets = append(v.Targets, viewTarget(t))

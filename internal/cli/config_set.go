@@ -83,7 +83,7 @@ into the history of your shell.`,
 			case key == "cloud.api_key":
 				a.warn("the key may now be in your shell's history; use - to read it from standard input")
 			}
-			by, err := agent.Set(key, value)
+			variable, err := agent.Set(key, value)
 			if err != nil {
 				return err
 			}
@@ -94,8 +94,8 @@ into the history of your shell.`,
 					agent.ConfigPath())
 			}
 			a.warnOfPassword(value)
-			if by != "" {
-				a.warn("%s is set and overrides the file", by)
+			if variable != "" {
+				a.warn("%s is set and overrides the file", variable)
 			}
 			return nil
 		},

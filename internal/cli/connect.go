@@ -31,7 +31,7 @@ func (a *app) configuration() (*local.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.known.add(agent.Config().Cloud.APIKey)
+	a.secrets.add(agent.Config().Cloud.APIKey)
 	a.log.Debug("configuration", "file", agent.ConfigPath())
 	if a.flags.config != "" && !agent.ConfigExists() {
 		a.note("the configuration file %s does not exist yet", agent.ConfigPath())
@@ -76,7 +76,7 @@ func (a *app) cloud(agent *local.Agent) (*connection, error) {
 	if c, first := a.keyFirst(agent); first {
 		return a.dial(base, api.MountAgent, c.token(), c)
 	}
-	if job, found := login.FindJob(a.env, a.known.add); found && a.account() == (login.Choice{}) {
+	if job, found := login.FindJob(a.env, a.secrets.add); found && a.account() == (login.Choice{}) {
 		return a.cloudByJob(base, job)
 	}
 	return a.cloudBySession(agent)
@@ -89,11 +89,11 @@ func (a *app) cloudByJob(base string, job login.Job) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	asker, err := api.New(api.Options{BaseURL: base, UserAgent: userAgent(), HTTP: a.http()})
+	client, err := api.New(api.Options{BaseURL: base, UserAgent: userAgent(), HTTP: a.http()})
 	if err != nil {
 		return nil, err
 	}
-	return a.dial(base, api.MountAgent, a.hideTokens(file.JobSource(job, asker, a.http())),
+	return a.dial(base, api.MountAgent, a.hideTokens(file.JobSource(job, client, a.http())),
 		credential{Source: fromJob, Where: "the token of " + job.Where})
 }
 
@@ -110,13 +110,13 @@ func (a *app) account() login.Choice {
 
 // keyFirst returns the configured API key, and whether it takes precedence over a login session.
 func (a *app) keyFirst(agent *local.Agent) (c credential, first bool) {
-	c, set := keyOf(agent)
+	c, set := configuredKey(agent)
 	selected := a.account()
 	return c, set && selected.Org == "" && (selected.Account == "" || c.Source == fromEnvironment)
 }
 
-// keyOf returns the configured API key, if there is one.
-func keyOf(agent *local.Agent) (c credential, set bool) {
+// configuredKey returns the configured API key, if there is one.
+func configuredKey(agent *local.Agent) (c credential, set bool) {
 	c = credential{Source: fromConfig, Where: "cloud.api_key in " + agent.ConfigPath(),
 		key: strings.TrimSpace(agent.Config().Cloud.APIKey)}
 	if agent.Origin("cloud.api_key") == "environment" {
@@ -143,9 +143,9 @@ func (c credential) token() api.TokenSource {
 
 const signInHint = "run `snapcli login`, or set " + apiKeyEnv
 
-// signIns returns the agent, the URL of the configured service and the file that holds the login
-// sessions.
-func (a *app) signIns() (agent *local.Agent, base string, file *login.File, err error) {
+// loginSessions returns the agent, the URL of the configured service and the file that holds the
+// login sessions.
+func (a *app) loginSessions() (agent *local.Agent, base string, file *login.File, err error) {
 	if agent, err = a.agent(); err != nil {
 		return nil, "", nil, err
 	}
@@ -189,7 +189,7 @@ func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 			Hint: signInHint,
 		}
 	}
-	a.known.add(session.AccessToken, session.RefreshToken)
+	a.secrets.add(session.AccessToken, session.RefreshToken)
 	conn, err := a.dial(base, api.MountUser, a.hideTokens(file.Source(base, a.http())),
 		credential{Source: fromSession, Where: "login session"})
 	if err != nil {
@@ -204,7 +204,7 @@ func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 func (a *app) hideTokens(source api.TokenSource) api.TokenSource {
 	return func(ctx context.Context, refused string) (string, error) {
 		token, err := source(ctx, refused)
-		a.known.add(token)
+		a.secrets.add(token)
 		return token, err
 	}
 }
@@ -236,8 +236,8 @@ func (a *app) connectAgent() (*local.Agent, *connection, error) {
 	return agent, conn, err
 }
 
-// credentials returns the file of login sessions. The file warns if other users could read it (AUTH
-// U10). All parts of a command use the same account.
+// credentials returns the file of login sessions, which warns if other users could read it (AUTH
+// U10). Every call returns the same File, so that all parts of a command use the same account.
 func (a *app) credentials() (*login.File, error) {
 	if a.sessions != nil {
 		return a.sessions, nil

@@ -71,17 +71,18 @@ func (a *app) diff(ctx context.Context, agent *local.Agent, names []string, o lo
 		return snap.Usage(fmt.Sprintf("the limit %d is less than one", o.Limit), "give a number of rows")
 	}
 	report, end := a.progress()
-	d, err := agent.Diff(ctx, names[0], append(names, "")[1], o, report)
+	after := strings.Join(names[1:], "")
+	d, err := agent.Diff(ctx, names[0], after, o, report)
 	end()
 	if err == nil {
 		err = a.printDiff(d)
 	}
-	return a.compared(ctx, err == nil && d.Equal(), err)
+	return a.reportComparison(ctx, err == nil && d.Equal(), err)
 }
 
-// compared returns the exit code of a command that compares, such as diff: 0 if nothing differs, 1
-// if something differs, and above 1 after an error. It also reports the error.
-func (a *app) compared(ctx context.Context, equal bool, err error) error {
+// reportComparison returns the exit code of a command that compares, such as diff: 0 if nothing
+// differs, 1 if something differs, and above 1 after an error. It also reports the error.
+func (a *app) reportComparison(ctx context.Context, equal bool, err error) error {
 	switch {
 	case err == nil && equal:
 		return nil
@@ -210,7 +211,7 @@ func (a *app) printTableDiff(d local.Difference) error {
 		if !one.Keyed {
 			changed = "no key"
 		}
-		t.row(strings.TrimPrefix(one.Schema+"."+one.Name, "."), fmt.Sprint(one.Before), fmt.Sprint(one.After),
+		t.row(snap.TableName(one.Schema, one.Name), fmt.Sprint(one.Before), fmt.Sprint(one.After),
 			fmt.Sprint(one.Added), fmt.Sprint(one.Removed), changed)
 	}
 	return t.flush()

@@ -57,11 +57,11 @@ const (
 type finding struct {
 	What    string `json:"what" doc:"subject of the check"`
 	Verdict string `json:"verdict" doc:"ok, warning or broken"`
-	Says    string `json:"says" doc:"result, as text for people"`
+	Text    string `json:"says" doc:"result, as text for people"`
 	Hint    string `json:"hint,omitempty"`
 	code    snap.Code
 	target  string // the target that was checked; "" for other checks
-	shown   bool   // print it even if it is not a problem
+	always  bool   // print it even if it is not a problem
 }
 
 // examination collects findings.
@@ -74,13 +74,14 @@ type examination struct {
 }
 
 func (x *examination) add(what, verdict, says, hint string) {
-	x.findings = append(x.findings, finding{What: what, Verdict: verdict, Says: says, Hint: hint, target: x.target})
+	x.findings = append(x.findings, finding{What: what, Verdict: verdict, Text: says, Hint: hint, target: x.target})
 }
 
-// failed adds an error as a finding.
-func (x *examination) failed(what, verdict string, err error) {
+// addError adds an error as a finding.
+func (x *examination) addError(what, verdict string, err error) {
 	e := asError(err)
-	x.findings = append(x.findings, finding{what, verdict, x.known.redact(e.Error()), e.Hint, e.Code, x.target, false})
+	x.findings = append(x.findings, finding{What: what, Verdict: verdict, Text: x.secrets.redact(e.Error()),
+		Hint: e.Hint, code: e.Code, target: x.target})
 }
 
 func (a *app) doctor(ctx context.Context, fix, verbose bool) error {
@@ -106,7 +107,7 @@ func (a *app) doctor(ctx context.Context, fix, verbose bool) error {
 func (x *examination) configuration() *local.Agent {
 	agent, err := x.agent()
 	if err != nil {
-		x.failed("config file", broken, err)
+		x.addError("config file", broken, err)
 		return nil
 	}
 	path := agent.ConfigPath()
@@ -115,7 +116,7 @@ func (x *examination) configuration() *local.Agent {
 	case errors.Is(err, os.ErrNotExist):
 		x.add("config file", warned, path+" does not exist", "create one with `snapcli config edit`")
 	case err != nil:
-		x.failed("config file", broken, err)
+		x.addError("config file", broken, err)
 	case agent.Origin("cloud.api_key") == "file" && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
 		x.add("config file", warned, fmt.Sprintf("%s holds an API key and can be read by others (mode %04o)", path,
 			info.Mode().Perm()), "run: chmod 600 "+path)
@@ -126,9 +127,9 @@ func (x *examination) configuration() *local.Agent {
 		switch {
 		case f.Tried: // the check that connects reports it
 		case f.Doubt:
-			x.failed(f.Key, warned, f.Err)
+			x.addError(f.Key, warned, f.Err)
 		default:
-			x.failed(f.Key, broken, f.Err)
+			x.addError(f.Key, broken, f.Err)
 		}
 	}
 	x.credentialsFile()
@@ -152,12 +153,12 @@ func (x *examination) credentialsFile() {
 func (x *examination) snapshots(agent *local.Agent) {
 	dir, err := local.DataDir(x.env)
 	if err != nil {
-		x.failed("snapshots", broken, err)
+		x.addError("snapshots", broken, err)
 		return
 	}
 	list, err := agent.Snapshots("")
 	if err != nil {
-		x.failed("snapshots", broken, err)
+		x.addError("snapshots", broken, err)
 		return
 	}
 	var bytes int64
@@ -165,7 +166,7 @@ func (x *examination) snapshots(agent *local.Agent) {
 		bytes += s.Size
 	}
 	if err := checkWritable(dir); err != nil {
-		x.failed("snapshots", broken, fmt.Errorf("no file can be written to the folder %s: %w", dir, err))
+		x.addError("snapshots", broken, fmt.Errorf("no file can be written to the folder %s: %w", dir, err))
 		return
 	}
 	for _, path := range agent.Damaged() {
@@ -206,7 +207,7 @@ func (x *examination) checkTarget(ctx context.Context, agent *local.Agent, t loc
 	}
 	checks, err := agent.CheckTarget(ctx, t.Name)
 	if err != nil {
-		x.failed(what, broken, err)
+		x.addError(what, broken, err)
 		return
 	}
 	for _, c := range checks {
@@ -220,10 +221,10 @@ func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix boo
 		removed, err := agent.RemoveLeftovers(ctx)
 		for _, l := range removed {
 			x.findings = append(x.findings, finding{What: "left behind", Verdict: healthy,
-				Says: "removed " + l.Name + " from " + l.Where, shown: true})
+				Text: "removed " + l.Name + " from " + l.Where, always: true})
 		}
 		if err != nil {
-			x.failed("left behind", warned, err)
+			x.addError("left behind", warned, err)
 		}
 	}
 	for _, l := range agent.Leftovers(ctx) {
@@ -235,10 +236,10 @@ func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix boo
 func (x *examination) database(side string, c local.DatabaseCheck) {
 	switch {
 	case c.Err != nil:
-		x.failed(side, broken, c.Err)
+		x.addError(side, broken, c.Err)
 	case c.Exists:
-		x.add(side, healthy, c.URL+", "+snap.Plural(c.Tables, "table", "tables")+after(", server ",
-			c.ServerVersion)+after(", tools ", c.ToolVersion), "")
+		x.add(side, healthy, c.URL+", "+snap.Plural(c.Tables, "table", "tables")+withPrefix(", server ",
+			c.ServerVersion)+withPrefix(", tools ", c.ToolVersion), "")
 	case len(c.Missing) == 0:
 		x.add(side, healthy, c.URL+": the database does not exist yet; load will create it", "")
 	}
@@ -250,7 +251,8 @@ func (x *examination) database(side string, c local.DatabaseCheck) {
 	}
 }
 
-func after(prefix, text string) string {
+// withPrefix returns text after prefix, or "" if text is empty.
+func withPrefix(prefix, text string) string {
 	if text == "" {
 		return ""
 	}
@@ -266,7 +268,7 @@ func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	}
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
-		x.failed("cloud service", broken, err)
+		x.addError("cloud service", broken, err)
 		return
 	}
 	if !x.reachable(ctx, base) {
@@ -274,35 +276,30 @@ func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	}
 	conn, err := x.cloud(agent)
 	if err != nil {
-		x.failed("credential", warned, err)
+		x.addError("credential", warned, err)
 		return
 	}
 	me, err := conn.Me(ctx)
 	if err != nil {
-		x.failed("credential", broken, fmt.Errorf("%s: %w", conn.credential.Where, err))
+		x.addError("credential", broken, fmt.Errorf("%s: %w", conn.credential.Where, err))
 		return
 	}
 	who := cmp.Or(me.Email, "the organization")
 	x.add("credential", healthy, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization,
-		after(", role ", string(me.Role))), "")
-	x.access(me)
+		withPrefix(", role ", string(me.Role))), "")
+	x.signInAndKeys(me)
 	if me.GroupsUnknown {
-		why, ask, _ := strings.Cut(whyGroupsUnknown(me), "; ")
-		x.add("groups", warned, "you have no access through group shares: "+why, ask)
+		why, hint, _ := strings.Cut(whyGroupsUnknown(me), "; ")
+		x.add("groups", warned, "you have no access through group shares: "+why, hint)
 	}
 }
 
-// access reports when the next sign-in is due, and keys that may no longer be needed.
-func (x *examination) access(me api.Me) {
+// signInAndKeys reports when the next sign-in is due. It warns about keys that may no longer be
+// needed: the caller's own and, for owners and admins, everybody's.
+func (x *examination) signInAndKeys(me api.Me) {
 	if me.SignInDue != nil && !me.Credential.Kind.IsKey() {
 		x.add("sign-in", healthy, "the next one is due by "+x.when(*me.SignInDue), "")
 	}
-	x.idleKeys(me)
-}
-
-// idleKeys warns about keys that may no longer be needed: the caller's own and, for owners and
-// admins, everybody's.
-func (x *examination) idleKeys(me api.Me) {
 	n, list := me.IdleKeys, "`snapcli cloud keys --idle 90d`"
 	if me.OrgIdleKeys > 0 {
 		n, list = me.OrgIdleKeys, "`snapcli cloud keys --all --idle 90d`"
@@ -318,12 +315,12 @@ func (x *examination) idleKeys(me api.Me) {
 func (x *examination) reachable(ctx context.Context, base string) bool {
 	health, err := x.health(ctx, base)
 	if err != nil {
-		x.failed("cloud service", broken, err)
+		x.addError("cloud service", broken, err)
 		return false
 	}
 	for _, name := range slices.Sorted(maps.Keys(health.parts)) {
 		if state := health.parts[name]; state != "ok" {
-			x.failed("cloud "+name, broken, &snap.Error{Code: snap.CodeUnavailable,
+			x.addError("cloud "+name, broken, &snap.Error{Code: snap.CodeUnavailable,
 				Detail: "the service's " + name + " is " + state, Hint: "tell the operator of " + base})
 		}
 	}
@@ -374,21 +371,21 @@ func (x *examination) printFindings() {
 		if f.Verdict != healthy {
 			problems++
 		}
-		if !x.brief || f.shown || f.Verdict != healthy {
+		if !x.brief || f.always || f.Verdict != healthy {
 			x.printFinding(f)
-		} else if x.soundTarget(i) {
-			x.printFinding(finding{What: "target " + f.target, Verdict: healthy, Says: "its databases can be used"})
+		} else if x.endsHealthyTarget(i) {
+			x.printFinding(finding{What: "target " + f.target, Verdict: healthy, Text: "its databases can be used"})
 		}
 	}
 	if x.brief && problems == 0 {
 		x.printFinding(finding{What: "everything else", Verdict: healthy,
-			Says: "no problems; --verbose prints all " + snap.Plural(len(x.findings), "check", "checks")})
+			Text: "no problems; --verbose prints all " + snap.Plural(len(x.findings), "check", "checks")})
 	}
 }
 
-// soundTarget reports whether the finding at an index is the last one about a target without
+// endsHealthyTarget reports whether the finding at an index is the last one about a target without
 // problems.
-func (x *examination) soundTarget(at int) bool {
+func (x *examination) endsHealthyTarget(at int) bool {
 	target := x.findings[at].target
 	about := func(f finding) bool { return f.target == target }
 	return target != "" && !slices.ContainsFunc(x.findings[at+1:], about) &&
@@ -403,7 +400,7 @@ func (x *examination) printFinding(f finding) {
 	if x.color(x.io.OutTerminal) {
 		mark = map[string]lipgloss.Style{healthy: green, warned: yellow, broken: red}[f.Verdict].Render(mark)
 	}
-	x.result("%s %s: %s", raw(mark), f.What, f.Says)
+	x.result("%s %s: %s", raw(mark), f.What, f.Text)
 	if f.Hint != "" {
 		x.result("    %s", f.Hint)
 	}

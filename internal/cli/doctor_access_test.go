@@ -26,10 +26,10 @@ func TestDoctorReportsAccess(t *testing.T) {
 		a := &app{now: func() time.Time { return due.Add(-time.Hour) }, env: func(string) string { return "" }}
 		a.flags.utc = true
 		x := &examination{app: a}
-		x.access(test.me)
+		x.signInAndKeys(test.me)
 		var said strings.Builder
 		for _, f := range x.findings {
-			said.WriteString(f.Says + " " + f.Hint)
+			said.WriteString(f.Text + " " + f.Hint)
 		}
 		if got := said.String(); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
 			t.Errorf("%+v: %q, want %q", test.me, got, test.want)

@@ -44,7 +44,7 @@ func (a *app) passphrase() func(path string) ([]byte, error) {
 		io.Reader
 		Fd() uintptr
 	})
-	if !ok || !a.person() {
+	if !ok || !a.canAsk() {
 		return nil
 	}
 	return func(path string) ([]byte, error) {

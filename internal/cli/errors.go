@@ -95,7 +95,7 @@ func asError(err error) *snap.Error {
 }
 
 func (a *app) writeError(e *snap.Error) {
-	fmt.Fprintf(a.io.Err, "%s %s\n", a.paintErr(red, "snapcli:"), snap.CleanText(a.known.redact(e.Error())))
+	fmt.Fprintf(a.io.Err, "%s %s\n", a.paintErr(red, "snapcli:"), snap.CleanText(a.secrets.redact(e.Error())))
 	for _, f := range e.Fields {
 		fmt.Fprintf(a.io.Err, "  %s: %s\n", snap.CleanText(f.Field), snap.CleanText(f.Detail))
 	}
@@ -128,7 +128,7 @@ type errorObject struct {
 
 func (a *app) writeErrorJSON(e *snap.Error) {
 	var out errorObject
-	out.Error.Code, out.Error.Detail, out.Error.Hint = e.Code, a.known.redact(e.Error()), e.Hint
+	out.Error.Code, out.Error.Detail, out.Error.Hint = e.Code, a.secrets.redact(e.Error()), e.Hint
 	out.Error.Exit, out.Error.Fields, out.Error.RequestID = e.Code.Info().Exit, e.Fields, e.RequestID
 	_ = writeJSON(a.io.Err, out) // a failure to write the error cannot be reported anywhere
 }

@@ -41,7 +41,7 @@ It needs a terminal. Scripts use ` + "`snapcli targets add`" + `.`,
 // askForTarget asks a person for a target, adds it, and offers the first build. If source is not
 // empty, it is the answer to the first question.
 func (a *app) askForTarget(ctx context.Context, source string) error {
-	if !a.person() {
+	if !a.canAsk() {
 		return snap.Usage("init asks questions, and this is not a terminal",
 			"use `snapcli targets add NAME --source URL`")
 	}
@@ -133,7 +133,7 @@ func (a *app) tryDatabase(raw string, check func(url string) []local.DatabaseChe
 	}
 	for _, f := range x.findings {
 		if f.Verdict == broken {
-			return &snap.Error{Code: f.code, Detail: f.Says, Hint: f.Hint}
+			return &snap.Error{Code: f.code, Detail: f.Text, Hint: f.Hint}
 		}
 		x.printFinding(f)
 	}
@@ -172,7 +172,7 @@ func (a *app) askTargetName(ctx context.Context, agent *local.Agent, base string
 			return "", err
 		}
 		name, err := snap.CleanTarget(answer)
-		if _, taken := agent.Target(name); err == nil && taken == nil {
+		if _, missing := agent.Target(name); err == nil && missing == nil {
 			err = snap.Usage(fmt.Sprintf("there is already a target %q", name),
 				"choose another name, or change it with `snapcli targets add`")
 		}

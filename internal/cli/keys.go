@@ -45,8 +45,8 @@ func viewSigningKey(k local.SigningKey) signingKeyView {
 	return v
 }
 
-// changedKey prints the key that a command changed.
-func (a *app) changedKey(k local.SigningKey, format string, args ...any) error {
+// printChangedKey prints the key that a command changed.
+func (a *app) printChangedKey(k local.SigningKey, format string, args ...any) error {
 	if a.flags.json {
 		return a.printJSON(viewSigningKey(k))
 	}
@@ -73,8 +73,8 @@ need the public key, which ` + "`snapcli keys export`" + ` prints.`,
 			if err != nil {
 				return err
 			}
-			return a.changedKey(k, "created the signing key %s; others trust it with `snapcli keys trust %s`", k.ID(),
-				k.Public)
+			return a.printChangedKey(k, "created the signing key %s; others trust it with `snapcli keys trust %s`",
+				k.ID(), k.Public)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "a readable name for the key")
@@ -180,7 +180,7 @@ of a public key. Do not get the key through the same channel as the snapshot.`,
 			if err != nil {
 				return err
 			}
-			return a.changedKey(k, "certificates of the key %s are accepted", k.ID())
+			return a.printChangedKey(k, "certificates of the key %s are accepted", k.ID())
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "a readable name for the key")
@@ -206,7 +206,7 @@ A revoked key stays revoked.`,
 			if err != nil {
 				return err
 			}
-			return a.changedKey(k, "certificates of the key %s are refused", k.ID())
+			return a.printChangedKey(k, "certificates of the key %s are refused", k.ID())
 		},
 	}
 	a.jsonFlag(cmd)

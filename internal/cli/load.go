@@ -97,13 +97,13 @@ func loadFlags(cmd *cobra.Command, o *local.LoadOptions) {
 		"replace only the rows of the tables that match a pattern; can be repeated")
 	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
 		"give other users the privileges that the snapshot records, if it was built with them (PostgreSQL)")
-	for _, whole := range []string{"terminate", "with-programs", "with-grants", "into-existing", "in-place"} {
-		cmd.MarkFlagsMutuallyExclusive("only", whole)
+	for _, flag := range []string{"terminate", "with-programs", "with-grants", "into-existing", "in-place"} {
+		cmd.MarkFlagsMutuallyExclusive("only", flag)
 	}
 }
 
-// loaded is the JSON output of load.
-type loaded struct {
+// loadView is the JSON output of load.
+type loadView struct {
 	Snapshot    string  `json:"snapshot"`
 	Target      string  `json:"target"`
 	Destination string  `json:"destination"`
@@ -149,7 +149,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 		a.warn("%s", sentence)
 	}
 	if a.flags.json {
-		return a.printJSON(loaded{
+		return a.printJSON(loadView{
 			r.Snapshot.Name, target, r.Destination, r.Replaced, len(r.Tables), r.Elapsed.Seconds(),
 			viewProvenance(r.Snapshot.From), viewPrograms(r.LeftOut),
 		})
@@ -159,7 +159,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 			snap.Plural(len(r.Tables), "table", "tables"), r.Destination, r.Snapshot.Name, brief(r.Elapsed))
 		return nil
 	}
-	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tablesOf(len(r.Tables)),
+	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tableCount(len(r.Tables)),
 		brief(r.Elapsed))
 	return nil
 }

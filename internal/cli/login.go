@@ -81,7 +81,7 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	}
 	o.Program, o.Env, o.Now, o.HTTP = "snapcli "+snap.Version(), a.env, a.now, a.http()
 	o.Host, _ = os.Hostname() // without a host name the approval page shows none
-	o.Terminal = a.person()
+	o.Terminal = a.canAsk()
 	o.Confirm = func(question string) bool {
 		yes, err := a.askYesNo(ctx, question, "")
 		return err == nil && yes
@@ -90,7 +90,7 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	s, err := login.Login(ctx, o)
 	prompt.end()
 	if err != nil {
-		prompt.failed(err)
+		prompt.writeFailure(err)
 		return err
 	}
 	if given != "" && s.CloudURL != agent.Config().Cloud.URL {
@@ -99,7 +99,7 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 		}
 	}
 	if a.flags.json {
-		return a.printEvent(signedIn{"done", s.CloudURL, s.Account(), s.Email, s.Organization})
+		return a.printEvent(doneEvent{"done", s.CloudURL, s.Account(), s.Email, s.Organization})
 	}
 	a.done("", "signed in to %s%s", s.CloudURL, asWhom(s))
 	if err := a.noteAccounts(s); err != nil {
@@ -132,9 +132,9 @@ func asWhom(s login.Session) string {
 	return b.String()
 }
 
-// signedIn is the JSON event of a successful login. With --json, login writes each event as one
+// doneEvent is the JSON event of a successful login. With --json, login writes each event as one
 // object on its own line: first code, then waiting, and at the end done or error (AUTH U16).
-type signedIn struct {
+type doneEvent struct {
 	Event        string `json:"event" doc:"done"`
 	CloudURL     string `json:"cloud_url"`
 	Account      string `json:"account"`
@@ -182,7 +182,11 @@ func (p *loginPrompt) Code(c login.Code) {
 		_ = p.printEvent(codeEvent{"code", c.UserCode, c.URL, c.Complete, c.Expires})
 		return
 	}
-	p.say("To sign in, open this URL%s:", map[bool]string{true: " (your browser is opening it)"}[c.Opened])
+	opened := ""
+	if c.Opened {
+		opened = " (your browser is opening it)"
+	}
+	p.say("To sign in, open this URL%s:", opened)
 	p.say("")
 	p.say("  %s", cmp.Or(c.Complete, c.URL))
 	p.say("")
@@ -228,13 +232,14 @@ func (p *loginPrompt) Note(text string) {
 	p.note("%s", text)
 }
 
-// failed writes the last JSON event of a failed login. The error is also reported in the usual way.
-func (p *loginPrompt) failed(err error) {
+// writeFailure writes the last JSON event of a failed login. The error is also reported in the
+// usual way.
+func (p *loginPrompt) writeFailure(err error) {
 	if !p.flags.json {
 		return
 	}
 	e := asError(err)
-	_ = p.printEvent(failedEvent{"error", e.Code, p.known.redact(e.Error()), e.Hint, e.Code.Info().Exit})
+	_ = p.printEvent(failedEvent{"error", e.Code, p.secrets.redact(e.Error()), e.Hint, e.Code.Info().Exit})
 }
 
 // end removes the countdown line.

@@ -41,7 +41,7 @@ one with ` + "`snapcli switch`" + `.`,
 }
 
 func (a *app) logout(ctx context.Context, args []string, all bool) error {
-	agent, base, file, err := a.signIns()
+	agent, base, file, err := a.loginSessions()
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (a *app) logout(ctx context.Context, args []string, all bool) error {
 	if err != nil {
 		return err
 	}
-	if _, set := keyOf(agent); set {
+	if _, set := configuredKey(agent); set {
 		a.note("an API key is still configured; see `snapcli whoami`")
 	}
 	return nil

@@ -28,9 +28,9 @@ type timeouts struct {
 // scripts run, so that no command gives up because the machine is busy.
 var sameTimeout string
 
-// usualTimeouts returns the timeouts of the program. With them, the two requests of whoami (the
+// defaultTimeouts returns the timeouts of the program. With them, the two requests of whoami (the
 // session refresh and the query itself) end within 45 seconds.
-func usualTimeouts() timeouts {
+func defaultTimeouts() timeouts {
 	if d, err := time.ParseDuration(sameTimeout); err == nil {
 		return equalTimeouts(d)
 	}
@@ -51,17 +51,17 @@ func (a *app) http() *http.Client {
 	if a.roots != nil {
 		transport.TLSClientConfig = &tls.Config{RootCAs: a.roots, MinVersion: tls.VersionTLS12}
 	}
-	return &http.Client{Timeout: a.timeouts.verify, Transport: limited{a, transport}}
+	return &http.Client{Timeout: a.timeouts.verify, Transport: timedTransport{a, transport}}
 }
 
-// limited limits the duration of requests, shows what the program is waiting for, and writes debug
-// lines. It never logs a header, a query or a body.
-type limited struct {
+// timedTransport limits the duration of requests, shows what the program is waiting for, and writes
+// debug lines. It never logs a header, a query or a body.
+type timedTransport struct {
 	a    *app
 	next http.RoundTripper
 }
 
-func (p limited) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p timedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	limit := p.a.timeouts.answer
 	if strings.HasSuffix(req.URL.Path, "/complete") {
 		limit = p.a.timeouts.verify
@@ -73,7 +73,7 @@ func (p limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := p.next.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, w.trace())))
 	took := p.a.now().Sub(began).Round(time.Millisecond)
 	if err != nil {
-		line.Debug("request failed", "error", err, "step", w.now(), "took", took)
+		line.Debug("request failed", "error", err, "step", w.current(), "took", took)
 		w.end()
 		cancel()
 		return nil, err
@@ -110,12 +110,12 @@ type watch struct {
 func (a *app) watch(req *http.Request) *watch {
 	w := &watch{a: a, host: req.URL.Host, what: "connecting to " + req.URL.Host}
 	if a.io.ErrTerminal && !a.flags.quiet && !a.flags.json {
-		w.timer = time.AfterFunc(a.timeouts.notice, func() { a.note("still waiting: %s", w.now()) })
+		w.timer = time.AfterFunc(a.timeouts.notice, func() { a.note("still waiting: %s", w.current()) })
 	}
 	return w
 }
 
-func (w *watch) now() string {
+func (w *watch) current() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.what

@@ -134,7 +134,7 @@ func TestDrippingServiceIsGivenUp(t *testing.T) {
 	if snap.CodeOf(err) != snap.CodeUnreachable || !strings.Contains(err.Error(), "does not answer in time") {
 		t.Errorf("got %v", err)
 	}
-	p := usualTimeouts()
+	p := defaultTimeouts()
 	if whoami := 2 * p.answer; whoami > 45*time.Second || p.notice != 3*time.Second {
 		t.Errorf("whoami may take %v and is explained after %v", whoami, p.notice)
 	}

@@ -123,9 +123,9 @@ func (a *app) paintErr(s lipgloss.Style, text string) string {
 	return text
 }
 
-// person reports whether the program can ask a question: both input and standard error are
+// canAsk reports whether the program can ask a question: both input and standard error are
 // terminals, outside CI.
-func (a *app) person() bool { return a.io.InTerminal && a.io.ErrTerminal && a.env("CI") == "" }
+func (a *app) canAsk() bool { return a.io.InTerminal && a.io.ErrTerminal && a.env("CI") == "" }
 
 // size formats a number of bytes.
 func size(bytes int64) string {

@@ -75,17 +75,17 @@ func (b *bars) add(phase string, total int64) *mpb.Bar {
 	})
 	if total <= 0 {
 		return b.box.New(0, mpb.SpinnerStyle().PositionLeft(), mpb.PrependDecorators(name),
-			mpb.AppendDecorators(decor.Any(moved), detail), mpb.BarRemoveOnComplete())
+			mpb.AppendDecorators(decor.Any(bytesDone), detail), mpb.BarRemoveOnComplete())
 	}
 	return b.box.New(total, mpb.BarStyle().Lbound("").Rbound("").Filler("━").Tip("━").Padding("─"),
 		mpb.PrependDecorators(name), mpb.BarRemoveOnComplete(),
-		mpb.AppendDecorators(decor.Any(moved), decor.AverageSpeed(decor.SizeB1000(0), "  % .1f"),
+		mpb.AppendDecorators(decor.Any(bytesDone), decor.AverageSpeed(decor.SizeB1000(0), "  % .1f"),
 			decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 6}), detail))
 }
 
-// moved formats how many bytes of a phase are done. It returns "" for a phase that does not count
-// bytes.
-func moved(s decor.Statistics) string {
+// bytesDone formats how many bytes of a phase are done. It returns "" for a phase that does not
+// count bytes.
+func bytesDone(s decor.Statistics) string {
 	switch {
 	case s.Total > 0:
 		return size(s.Current) + " / " + size(s.Total)

@@ -49,11 +49,11 @@ func (p *pulse) observe(e local.Event) {
 	}
 	p.last = now
 	rate := float64(max(0, e.Done-p.from)) / now.Sub(p.began).Seconds()
-	said := progressEvent{Event: "progress", Phase: e.Phase, Done: e.Done, Total: e.Total, Rate: int64(rate)}
+	event := progressEvent{Event: "progress", Phase: e.Phase, Done: e.Done, Total: e.Total, Rate: int64(rate)}
 	if rate > 0 && e.Total > e.Done {
-		said.Seconds = 1 + int64(float64(e.Total-e.Done)/rate)
+		event.Seconds = 1 + int64(float64(e.Total-e.Done)/rate)
 	}
-	p.say(said)
+	p.say(event)
 }
 
 func (a *app) sayEvent(e progressEvent) {

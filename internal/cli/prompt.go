@@ -19,7 +19,7 @@ func (a *app) confirm(ctx context.Context, yes bool, question, details string) e
 	if yes {
 		return nil
 	}
-	if !a.person() {
+	if !a.canAsk() {
 		return snap.Usage(fmt.Sprintf("this needs a confirmation, and there is no terminal to ask on: %s", question),
 			"add --yes to confirm")
 	}
@@ -54,7 +54,7 @@ func (a *app) askText(ctx context.Context, question, details, proposed string) (
 // ask shows one question on the terminal.
 func (a *app) ask(ctx context.Context, field huh.Field, details string) error {
 	form := huh.NewForm(huh.NewGroup(field)).WithInput(a.io.In).WithOutput(a.io.Err).WithShowHelp(false).
-		WithTheme(huh.ThemeFunc(ownColors))
+		WithTheme(huh.ThemeFunc(defaultColors))
 	run := form.RunWithContext
 	if a.env("ACCESSIBLE") != "" || a.env("TERM") == "dumb" {
 		if details != "" {
@@ -84,8 +84,8 @@ func (a *app) interruptible(run func(context.Context) error) func(context.Contex
 	}
 }
 
-// ownColors styles questions in the terminal's default colors, which are always readable.
-func ownColors(dark bool) *huh.Styles {
+// defaultColors styles questions in the terminal's default colors, which are always readable.
+func defaultColors(dark bool) *huh.Styles {
 	t := huh.ThemeBase(dark)
 	t.Focused.Title = t.Focused.Title.Bold(true)
 	t.Focused.BlurredButton = t.Focused.BlurredButton.UnsetForeground().UnsetBackground()

@@ -135,7 +135,7 @@ func (a asked) Write(p []byte) (int, error) {
 func TestQuestionHasTheTerminalsColors(t *testing.T) {
 	t.Parallel()
 	for _, dark := range []bool{false, true} {
-		f := ownColors(dark).Focused
+		f := defaultColors(dark).Focused
 		for _, text := range []string{f.Title.Render("x"), f.Description.Render("x"), f.FocusedButton.Render("x"),
 			f.BlurredButton.Render("x")} {
 			if strings.Contains(text, "[3") || strings.Contains(text, "[4") || strings.Contains(text, ";3") ||

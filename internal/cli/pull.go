@@ -59,8 +59,8 @@ with its programs, confined to the destination database.`,
 	return cmd
 }
 
-// pulled is the JSON output of pull.
-type pulled struct {
+// pullView is the JSON output of pull.
+type pullView struct {
 	ID            string    `json:"id"`
 	Name          string    `json:"name"`
 	Target        string    `json:"target"`
@@ -109,7 +109,7 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		if r.Unsaved != nil {
 			unsaved = r.Unsaved.Error()
 		}
-		return a.printJSON(pulled{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget, unsaved,
+		return a.printJSON(pullView{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget, unsaved,
 			viewProvenance(s.From)})
 	}
 	if r.CreatedTarget {

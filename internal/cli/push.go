@@ -73,8 +73,8 @@ func (a *app) reportChoice(why string) func(local.Snapshot) {
 	return func(s local.Snapshot) { a.note("using %s, %s", s.Name, why) }
 }
 
-// pushed is the JSON output of push.
-type pushed struct {
+// pushView is the JSON output of push.
+type pushView struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	Target  string  `json:"target"`
@@ -88,7 +88,7 @@ type pushed struct {
 }
 
 func (a *app) printPushed(target string, r local.PushResult) error {
-	return a.printJSON(pushed{r.ID, r.Name, target, r.Bytes, r.Moved, r.Exists, r.Elapsed.Seconds(),
+	return a.printJSON(pushView{r.ID, r.Name, target, r.Bytes, r.Moved, r.Exists, r.Elapsed.Seconds(),
 		r.Base, r.Unchanged})
 }
 

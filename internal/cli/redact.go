@@ -13,8 +13,8 @@ import (
 // secretShapes match secrets that must not be logged (AUTH T9): API keys, JSON web tokens, queries
 // and one-time paths of presigned URLs, passwords in URLs, and bearer headers.
 var secretShapes = []struct {
-	form *regexp.Regexp
-	with string
+	pattern     *regexp.Regexp
+	replacement string
 }{
 	{regexp.MustCompile(`\b(` + snap.KeyPrefixPattern + `)[0-9A-Za-z]+`), "${1}[hidden]"},
 	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}(\.[0-9A-Za-z_-]*)*`), "[hidden]"},
@@ -50,18 +50,18 @@ func (s *secrets) redact(line string) string {
 		line = strings.ReplaceAll(line, v, "[hidden]")
 	}
 	for _, shape := range secretShapes {
-		line = shape.form.ReplaceAllString(line, shape.with)
+		line = shape.pattern.ReplaceAllString(line, shape.replacement)
 	}
 	return line
 }
 
-// redacting is a writer that hides secrets. Each write must be a whole line.
-type redacting struct {
+// redactingWriter is a writer that hides secrets. Each write must be a whole line.
+type redactingWriter struct {
 	to      io.Writer
 	secrets *secrets
 }
 
-func (r redacting) Write(line []byte) (int, error) {
+func (r redactingWriter) Write(line []byte) (int, error) {
 	if _, err := io.WriteString(r.to, r.secrets.redact(string(line))); err != nil {
 		return 0, err
 	}
@@ -70,7 +70,7 @@ func (r redacting) Write(line []byte) (int, error) {
 
 // debugLog returns the logger that --debug enables.
 func (a *app) debugLog() *slog.Logger {
-	return slog.New(slog.NewTextHandler(redacting{a.io.Err, &a.known}, &slog.HandlerOptions{
+	return slog.New(slog.NewTextHandler(redactingWriter{a.io.Err, &a.secrets}, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
 		ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
 			if attr.Key == slog.TimeKey {

@@ -26,7 +26,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "snapcli",
 		Short:             "Take, mask, share and load database snapshots",
-		Long:              firstMinutes,
+		Long:              introduction,
 		Args:              command.RequireKnown,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -109,7 +109,7 @@ func examples(lines ...string) string {
 	return b.String()
 }
 
-const firstMinutes = `snapcli takes snapshots of databases, masks them, shares them through the
+const introduction = `snapcli takes snapshots of databases, masks them, shares them through the
 cloud service and loads them elsewhere.
 
 To begin, run ` + "`snapcli init`" + `, which asks you for everything, or these commands:

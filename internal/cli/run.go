@@ -76,10 +76,10 @@ func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOpt
 		return err
 	}
 	var b *local.Borrowed
-	_, err = a.cloning(ctx, func(trust func(local.Preflight) error, p local.Progress) (_ []local.Cloned, err error) {
+	err = a.withTrustPrompt(ctx, func(trust func(local.Preflight) error, p local.Progress) (err error) {
 		o.Trust = trust
 		b, err = agent.Borrow(ctx, target, o, p)
-		return nil, err
+		return err
 	})
 	if err != nil {
 		return stopped(ctx, err, "the run", "its command was not started, and nothing is left behind")
@@ -88,7 +88,7 @@ func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOpt
 		a.warn("the snapshot is from somebody else, so the database does not have %s", b.LeftOut)
 	}
 	stopRefill := a.refill(ctx, agent, target, o)
-	err = a.runIn(ctx, b, program, words)
+	err = a.runProgram(ctx, b, program, words)
 	stopRefill()
 	a.dropBorrowed(ctx, b)
 	return err
@@ -133,13 +133,13 @@ func (a *app) refill(ctx context.Context, agent *local.Agent, target string, o l
 	}
 }
 
-// runIn runs the command. It waits for the command to end, whatever signals arrive.
-func (a *app) runIn(ctx context.Context, b *local.Borrowed, program string, words []string) error {
+// runProgram runs the command. It waits for the command to end, whatever signals arrive.
+func (a *app) runProgram(ctx context.Context, b *local.Borrowed, program string, words []string) error {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, words[1:]...)
 	cmd.Args[0] = words[0]
 	cmd.Env = local.WithEnvironment(os.Environ(), b.Source.Engine, b.Secret)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.io.In, a.stdout, a.io.Err
-	signals := catchSignals()
+	signals := relaySignals()
 	defer signals.stop()
 	if err := cmd.Start(); err != nil {
 		return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("the program %q cannot be started: %s", words[0],

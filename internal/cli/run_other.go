@@ -4,5 +4,6 @@ package cli
 
 import "os"
 
-// passed are the signals that `snapcli run` ignores. Its command receives them from the console.
-var passed = []os.Signal{os.Interrupt}
+// relayedSignals are the signals that do not end `snapcli run`. Its command receives them from the
+// console.
+var relayedSignals = []os.Signal{os.Interrupt}

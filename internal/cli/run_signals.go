@@ -8,22 +8,23 @@ import (
 	"syscall"
 )
 
-// caught are the signals that arrive while a command runs. They do not end this process.
-type caught struct {
+// signalRelay passes the signals that arrive while a command runs to the command. They do not end
+// this process.
+type signalRelay struct {
 	signals chan os.Signal
 	done    chan struct{}
 }
 
-// catchSignals catches signals until stop is called, and holds them until pass is called.
-func catchSignals() *caught {
-	c := &caught{signals: make(chan os.Signal, 16), done: make(chan struct{})}
-	signal.Notify(c.signals, passed...)
+// relaySignals catches signals until stop is called, and holds them until pass is called.
+func relaySignals() *signalRelay {
+	c := &signalRelay{signals: make(chan os.Signal, 16), done: make(chan struct{})}
+	signal.Notify(c.signals, relayedSignals...)
 	return c
 }
 
 // pass sends the caught signals to a process, except those that the terminal itself sends to the
 // process.
-func (c *caught) pass(to *os.Process, terminal bool) {
+func (c *signalRelay) pass(to *os.Process, terminal bool) {
 	go func() {
 		for {
 			select {
@@ -38,7 +39,7 @@ func (c *caught) pass(to *os.Process, terminal bool) {
 	}()
 }
 
-func (c *caught) stop() {
+func (c *signalRelay) stop() {
 	signal.Stop(c.signals)
 	close(c.done)
 }

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// passed are the signals that `snapcli run` passes to its command.
-var passed = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1,
+// relayedSignals are the signals that `snapcli run` passes to its command.
+var relayedSignals = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1,
 	syscall.SIGUSR2}

@@ -13,7 +13,7 @@ import (
 
 func (a *app) sanitizeCommand() *cobra.Command {
 	var o local.SanitizeOptions
-	var initial, reviewed, checked bool
+	var draft, review, check bool
 	cmd := &cobra.Command{
 		Use:   "sanitize TARGET",
 		Short: "Make a masked copy of a snapshot",
@@ -49,11 +49,11 @@ are none, 1 if there are some, and above 1 after an error.`,
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case initial:
+			case draft:
 				return a.suggestRules(cmd.Context(), args[0], o)
-			case reviewed:
+			case review:
 				return a.reviewRules(cmd.Context(), args[0], o.Rules)
-			case checked:
+			case check:
 				return a.checkRules(cmd.Context(), args[0], o)
 			}
 			return a.sanitize(cmd.Context(), args[0], o)
@@ -64,9 +64,9 @@ are none, 1 if there are some, and above 1 after an error.`,
 	cmd.Flags().StringVar(&o.SQL, "sql", "", "SQL file to run on the copy (default: the target's)")
 	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default: the target's)")
 	jobsFlag(cmd, &o.Jobs, "number of tables processed at once; 0 uses the target's setting")
-	cmd.Flags().BoolVar(&initial, "init", false, "draft a rules file instead of masking")
-	cmd.Flags().BoolVar(&reviewed, "review", false, "decide on the drafted rules, group by group")
-	cmd.Flags().BoolVar(&checked, "check", false, "only print the columns that the rules do not decide on yet")
+	cmd.Flags().BoolVar(&draft, "init", false, "draft a rules file instead of masking")
+	cmd.Flags().BoolVar(&review, "review", false, "decide on the drafted rules, group by group")
+	cmd.Flags().BoolVar(&check, "check", false, "only print the columns that the rules do not decide on yet")
 	identityFlag(cmd, &o.Identity)
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.MarkFlagsMutuallyExclusive("init", "sql", "review", "check")
@@ -86,7 +86,7 @@ func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptio
 	if err != nil {
 		return stopped(ctx, err, "the masking", "nothing was kept; run the same command again")
 	}
-	return a.printMade("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`",
+	return a.printNewSnapshot("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`",
 		snap.ShellWord(target))
 }
 
@@ -115,7 +115,7 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 		return err
 	}
 	if a.flags.json {
-		return a.printJSON(rulesWritten{t.Name, path})
+		return a.printJSON(rulesView{t.Name, path})
 	}
 	a.done(path, "drafted a rules file for %s: %s", t.Name, path)
 	a.next("review it with `snapcli sanitize %[1]s --review`, then run `snapcli sanitize %[1]s`",
@@ -123,8 +123,8 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 	return nil
 }
 
-// rulesWritten is the JSON output of sanitize --init.
-type rulesWritten struct {
+// rulesView is the JSON output of sanitize --init.
+type rulesView struct {
 	Target string `json:"target"`
 	Rules  string `json:"rules" doc:"path of the file"`
 }

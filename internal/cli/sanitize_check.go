@@ -19,7 +19,7 @@ func (a *app) checkRules(ctx context.Context, target string, o local.SanitizeOpt
 	if err == nil {
 		err = a.printRulesCheck(target, c)
 	}
-	return a.compared(ctx, len(c.Unknown) == 0, err)
+	return a.reportComparison(ctx, len(c.Unknown) == 0, err)
 }
 
 // rulesCheckView is the JSON output of sanitize --check.

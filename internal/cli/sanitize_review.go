@@ -17,7 +17,7 @@ import (
 // reviewRules goes through the proposals of a target's rules file on the terminal. Columns with the
 // same mask and reason are one group, decided with one key. Each decision is saved immediately.
 func (a *app) reviewRules(ctx context.Context, target, given string) error {
-	if !a.person() || a.flags.json {
+	if !a.canAsk() || a.flags.json {
 		return snap.Usage("a review needs a terminal", "edit the rules file instead")
 	}
 	agent, err := a.agent()
@@ -42,26 +42,26 @@ func (a *app) reviewRules(ctx context.Context, target, given string) error {
 // review asks about the groups of a rules file: first the undecided columns, then those with the
 // mask keep.
 func (a *app) review(ctx context.Context, path string, v local.RulesReview) error {
-	r := reviewing{app: a, path: path, rules: v}
+	r := reviewSession{app: a, path: path, rules: v}
 	a.say("%s", r.summary())
 	for _, g := range append(v.Groups(local.Undecided), v.Groups("keep")...) {
-		if err := r.decide(ctx, g); err != nil || r.left {
+		if err := r.decide(ctx, g); err != nil || r.quit {
 			return r.end(err)
 		}
 	}
 	return r.end(nil)
 }
 
-// reviewing is the state of a review.
-type reviewing struct {
+// reviewSession is the state of a review.
+type reviewSession struct {
 	app   *app
 	path  string
 	rules local.RulesReview
-	left  bool // the person wants to stop
+	quit  bool // the person wants to stop
 }
 
 // summary counts the proposals by mask.
-func (r *reviewing) summary() string {
+func (r *reviewSession) summary() string {
 	counts := r.rules.Counts()
 	var names []string
 	for name := range counts {
@@ -84,7 +84,7 @@ func (r *reviewing) summary() string {
 const shownColumns = 12
 
 // decide asks about one group. The answer "each column" asks about its columns one by one.
-func (r *reviewing) decide(ctx context.Context, g local.ReviewGroup) error {
+func (r *reviewSession) decide(ctx context.Context, g local.ReviewGroup) error {
 	a := r.app
 	names := g.Columns[:min(shownColumns, len(g.Columns))]
 	more := ""
@@ -114,7 +114,7 @@ func (r *reviewing) decide(ctx context.Context, g local.ReviewGroup) error {
 		a.write(string(key) + "\n")
 		switch {
 		case key == 'q':
-			r.left = true
+			r.quit = true
 			return nil
 		case key == 's', key == 'k' && g.Mask == "keep":
 			return nil
@@ -128,20 +128,20 @@ func (r *reviewing) decide(ctx context.Context, g local.ReviewGroup) error {
 }
 
 // each asks about each column of a group.
-func (r *reviewing) each(ctx context.Context, g local.ReviewGroup) error {
+func (r *reviewSession) each(ctx context.Context, g local.ReviewGroup) error {
 	for i := range g.Columns {
-		if err := r.decide(ctx, g.One(i)); err != nil || r.left {
+		if err := r.decide(ctx, g.One(i)); err != nil || r.quit {
 			return err
 		}
 	}
 	return nil
 }
 
-// ruleOf returns the rule that a key selects, or "". would is the rule of the key m.
-func ruleOf(key byte, g local.ReviewGroup, would string) string {
+// ruleOf returns the rule that a key selects, or "". mask is the rule of the key m.
+func ruleOf(key byte, g local.ReviewGroup, mask string) string {
 	switch {
 	case key == 'm':
-		return would
+		return mask
 	case key == 'd' && g.Mask == "keep":
 		return local.Undecided
 	case key == 'k' && g.Mask != "keep":
@@ -153,7 +153,7 @@ func ruleOf(key byte, g local.ReviewGroup, would string) string {
 }
 
 // end reports the columns that are left to decide.
-func (r *reviewing) end(err error) error {
+func (r *reviewSession) end(err error) error {
 	if err != nil {
 		return err
 	}

@@ -51,15 +51,15 @@ this machine, for encrypted snapshots, and for pulled snapshots with more than
 					list = append(list, s)
 				}
 			}
-			none := "there is no snapshot on this machine; take one with `snapcli build TARGET`"
+			emptyNote := "there is no snapshot on this machine; take one with `snapcli build TARGET`"
 			if target != "" || typ != "" {
-				none = "no snapshot on this machine matches"
+				emptyNote = "no snapshot on this machine matches"
 			}
 			for _, path := range agent.Damaged() {
 				a.warn("%s is damaged, so its snapshot is not listed; pull or build the snapshot again, and delete "+
 					"both files", path)
 			}
-			return a.printLocal(agent, list, none)
+			return a.printLocal(agent, list, emptyNote)
 		},
 	}
 	cmd.Flags().StringVar(&target, "target", "", "only those of this target")
@@ -124,8 +124,8 @@ type newView struct {
 	Unchanged bool    `json:"unchanged" doc:"the data is the same as that of the previous snapshot"`
 }
 
-// newShare returns how much of a snapshot is new, or "" if that is not known.
-func newShare(n *local.New) string {
+// newPercent returns how much of a snapshot is new, or "" if that is not known.
+func newPercent(n *local.New) string {
 	switch {
 	case n == nil:
 		return ""
@@ -177,8 +177,8 @@ func typeOf(s local.Snapshot) string {
 	return kind
 }
 
-// printLocal prints a list of snapshots, or the note none if it is empty.
-func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string) error {
+// printLocal prints a list of snapshots, or emptyNote if it is empty.
+func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, emptyNote string) error {
 	switch {
 	case a.flags.json:
 		views := []localView{}
@@ -192,7 +192,7 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string)
 		}
 		return nil
 	case len(list) == 0:
-		a.note("%s", none)
+		a.note("%s", emptyNote)
 		return nil
 	}
 	url := agent.Config().Cloud.URL
@@ -205,10 +205,10 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string)
 	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 9, cut: keepEnd},
 		column{title: "Type", least: 4, weight: 2, paint: paintType},
 		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true},
-		column{title: "New", right: true, spare: true}, column{title: "From", least: 4, weight: 2},
+		column{title: "New", right: true, optional: true}, column{title: "From", least: 4, weight: 2},
 		column{title: "Cloud"}, momentColumn("Created", 1))
 	for _, s := range list {
-		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), newShare(s.New), s.From.String(),
+		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), newPercent(s.New), s.From.String(),
 			short.cut(s.Cloud[url]), a.moment(s.Created))
 	}
 	return t.flush()

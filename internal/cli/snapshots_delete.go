@@ -45,14 +45,14 @@ func distinct(names []string) (once []string) {
 }
 
 func (a *app) deleteLocal(ctx context.Context, agent *local.Agent, names []string, yes bool) error {
-	alone := 0
+	withoutCopy := 0
 	for _, name := range names {
 		s, err := agent.ToDelete(name)
 		if err != nil {
 			return err
 		}
 		if len(s.Cloud) == 0 {
-			alone++
+			withoutCopy++
 		}
 	}
 	what, details := names[0], "There is a copy in the cloud."
@@ -60,10 +60,10 @@ func (a *app) deleteLocal(ctx context.Context, agent *local.Agent, names []strin
 		what = fmt.Sprintf("these %d snapshots", len(names))
 	}
 	switch {
-	case alone == len(names):
+	case withoutCopy == len(names):
 		details = "There is no copy in the cloud."
-	case alone > 0:
-		details = fmt.Sprintf("%d of them have no copy in the cloud.", alone)
+	case withoutCopy > 0:
+		details = fmt.Sprintf("%d of them have no copy in the cloud.", withoutCopy)
 	}
 	if err := a.confirm(ctx, yes, "Delete "+what+" from this machine?", details); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 
 	"snap"
 	"snap/api"
-	"snap/internal/archive"
 	"snap/internal/card"
 	"snap/internal/command"
 	"snap/internal/local"
@@ -55,27 +54,27 @@ an identity on this machine opens it.`,
 	return cmd
 }
 
-// sealedState describes to whom a snapshot is encrypted and what information that hides.
-func sealedState(s local.Snapshot) string {
+// encryptionText describes to whom a snapshot is encrypted and what information that hides.
+func encryptionText(s local.Snapshot) string {
 	if s.Encrypted > 0 && len(s.Tables) == 0 {
 		return "to " + snap.Plural(s.Encrypted, "recipient", "recipients") + "; --identity FILE shows its tables"
 	}
 	return strings.TrimPrefix(encryptedTo("", s.Encrypted), "encrypted ")
 }
 
-// newState describes how much of a snapshot is new.
-func newState(n *local.New) string {
+// newText describes how much of a snapshot is new.
+func newText(n *local.New) string {
 	switch {
 	case n == nil:
 		return ""
 	case n.Same:
 		return "nothing since " + n.Since
 	}
-	return "about " + newShare(n) + " of the data since " + n.Since
+	return "about " + newPercent(n) + " of the data since " + n.Since
 }
 
-// subsetState describes how the rows of a subset were chosen.
-func subsetState(s local.Snapshot) string {
+// subsetText describes how the rows of a subset were chosen.
+func subsetText(s local.Snapshot) string {
 	if s.Subset == nil {
 		return ""
 	}
@@ -93,8 +92,8 @@ func limits(s local.SubsetSpec) string {
 	return card.Chosen(s.Where, s.Percent)
 }
 
-// fromState describes where a snapshot came from and therefore how it is loaded.
-func fromState(p local.Provenance) string {
+// originText describes where a snapshot came from and therefore how it is loaded.
+func originText(p local.Provenance) string {
 	switch p.Origin {
 	case local.Mine:
 		return "mine: built on this machine"
@@ -129,9 +128,9 @@ func (a *app) showLocal(s local.Snapshot, view cardView, certificate string, cha
 	pairs := []string{
 		"Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
 		"Size", exactSize(s.Size), "SHA-256", s.SHA256,
-		"From", fromState(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", sealedState(s),
+		"From", originText(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", encryptionText(s),
 		"Subset",
-		subsetState(s), "New", newState(s.New), "Certificate", certificate,
+		subsetText(s), "New", newText(s.New), "Certificate", certificate,
 	}
 	if s.Card != nil {
 		pairs = append(pairs, cardFields(*s.Card, s.Engine)...)
@@ -166,9 +165,4 @@ func shownCard(c *api.Card, view cardView) *api.Card {
 	found := *c
 	found.Tables = card.Find(c.Tables, view.search)
 	return &found
-}
-
-// tableName writes a table's name with its schema, if its database has schemas.
-func tableName(t archive.Table) string {
-	return api.CardTable{Schema: t.Schema, Name: t.Name}.Label()
 }

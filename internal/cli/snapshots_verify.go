@@ -50,8 +50,8 @@ certificate.`,
 	return cmd
 }
 
-// sound is the JSON output of verify for a file that passed.
-type sound struct {
+// verifiedView is the JSON output of verify for a file that passed.
+type verifiedView struct {
 	Name   string      `json:"name"`
 	Type   snap.Type   `json:"type"`
 	Engine snap.Engine `json:"engine"`
@@ -60,11 +60,11 @@ type sound struct {
 	Encrypted int  `json:"encrypted,omitempty" doc:"number of recipients"`
 	Inside    bool `json:"inside" doc:"every checksum was checked; false if the snapshot is encrypted and no identity opened it: then only the checksums of the file and of its encrypted part were checked"`
 
-	Certificate *certified `json:"certificate,omitempty" doc:"who sanitized it and how; absent if it has none"`
+	Certificate *certificateView `json:"certificate,omitempty" doc:"who sanitized it and how; absent if it has none"`
 }
 
-// certified is the JSON form of a valid certificate.
-type certified struct {
+// certificateView is the JSON form of a valid certificate.
+type certificateView struct {
 	Key     string `json:"key" doc:"ID of the key that signed it"`
 	Name    string `json:"name,omitempty" doc:"name of the key on this machine"`
 	Source  string `json:"source" doc:"name of the original"`
@@ -78,12 +78,12 @@ type certified struct {
 	Tool    string `json:"tool" doc:"version of snapcli"`
 }
 
-func viewCertificate(c *local.Certified) *certified {
+func viewCertificate(c *local.Certified) *certificateView {
 	if c == nil {
 		return nil
 	}
 	how := c.Predicate
-	v := &certified{Key: c.Key, Name: c.KeyName, Source: how.Source.Name, SHA256: how.Source.Digest.SHA256,
+	v := &certificateView{Key: c.Key, Name: c.KeyName, Source: how.Source.Name, SHA256: how.Source.Digest.SHA256,
 		Rules: how.Rules, SQL: how.SQL, Masked: how.Masked, Kept: how.Kept, Dropped: how.Dropped, Tool: how.Tool}
 	if how.Scan != nil {
 		v.Scanned = how.Scan.Values
@@ -110,18 +110,18 @@ func errNoCertificate(name string) error {
 		Hint: "sanitize it on a machine with a signing key; see `snapcli keys`"}
 }
 
-// sealedSoundness describes how much of an encrypted file was checked.
-func sealedSoundness(v local.Verified) string {
-	said := encryptedTo(", ", v.Encrypted)
+// checkedText describes how much of an encrypted file was checked.
+func checkedText(v local.Verified) string {
+	text := encryptedTo(", ", v.Encrypted)
 	if !v.Inside {
-		said += "; its content was not checked; for that, use --identity"
+		text += "; its content was not checked; for that, use --identity"
 	}
-	return said
+	return text
 }
 
 func (a *app) verify(ctx context.Context, agent *local.Agent, names []string, required bool, identity []string) error {
 	var failed []error
-	good := []sound{}
+	good := []verifiedView{}
 	for _, name := range names {
 		report, end := a.progress()
 		v, err := agent.Verify(ctx, name, report, identity...)
@@ -130,15 +130,15 @@ func (a *app) verify(ctx context.Context, agent *local.Agent, names []string, re
 			err = errNoCertificate(name)
 		}
 		if err != nil {
-			failed = append(failed, named(err, name, len(names)))
+			failed = append(failed, withID(err, name, len(names)))
 			continue
 		}
 		m := v.Manifest
-		good = append(good, sound{name, m.Type, m.Engine, len(m.Tables), v.Encrypted, v.Inside,
+		good = append(good, verifiedView{name, m.Type, m.Engine, len(m.Tables), v.Encrypted, v.Inside,
 			viewCertificate(v.Certificate)})
 		if !a.flags.json {
-			a.done(name, "%s is intact: %s, %s%s%s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)),
-				sealedSoundness(v), signedBy(v.Certificate))
+			a.done(name, "%s is intact: %s, %s%s%s%s", name, string(m.Type), string(m.Engine),
+				tableCount(len(m.Tables)), checkedText(v), signedBy(v.Certificate))
 		}
 	}
 	if a.flags.json {

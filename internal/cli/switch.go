@@ -28,7 +28,7 @@ share and unshare need ` + accountEnv + `: their --org names the recipient.`,
 		Args:              command.AtMostOneArg("account"),
 		ValidArgsFunction: a.completeAccount,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, base, file, err := a.signIns()
+			agent, base, file, err := a.loginSessions()
 			if err != nil {
 				return err
 			}

@@ -19,10 +19,10 @@ type column struct {
 	least int
 	// weight orders truncation: columns with the lowest weight are truncated first.
 	weight int
-	// spare columns are omitted if the table does not fit even with them at their least width.
-	spare bool
-	cut   func(cell string, room int) string // nil truncates the end
-	paint func(cell string) lipgloss.Style   // nil means no style
+	// optional columns are omitted if the table does not fit even with them at their least width.
+	optional bool
+	cut      func(cell string, room int) string // nil truncates the end
+	paint    func(cell string) lipgloss.Style   // nil means no style
 }
 
 // table writes rows in columns that fit a width. Width zero means no limit.
@@ -127,7 +127,7 @@ func (t *table) cut() {
 			if c.weight == weight && c.least > 0 {
 				t.widths[i] = min(t.widths[i], max(c.least, t.widths[i]-max(0, t.excess())))
 			}
-			if c.weight == weight && c.spare && t.excess() > 0 {
+			if c.weight == weight && c.optional && t.excess() > 0 {
 				t.widths[i] = leftOut
 			}
 		}
@@ -162,7 +162,7 @@ func (t *table) line(cells []string, paint func(int, string) lipgloss.Style) str
 		cell = t.fit(cell, i, used+pending)
 		space := max(0, t.widths[i]-runewidth.StringWidth(cell))
 		if t.columns[i].right {
-			pending += t.within(space, used+pending+runewidth.StringWidth(cell))
+			pending += t.limitPadding(space, used+pending+runewidth.StringWidth(cell))
 			space = 0
 		}
 		if cell != "" {
@@ -180,8 +180,8 @@ func (t *table) line(cells []string, paint func(int, string) lipgloss.Style) str
 	return b.String() + "\n"
 }
 
-// within limits padding to the rest of the line.
-func (t *table) within(space, used int) int {
+// limitPadding limits padding to the rest of the line.
+func (t *table) limitPadding(space, used int) int {
 	if t.width <= 0 {
 		return space
 	}

@@ -100,7 +100,7 @@ func TestTableLeavesOut(t *testing.T) {
 		var out bytes.Buffer
 		table := &table{out: &out, width: width, gap: 2, columns: []column{
 			{title: "Line", right: true}, {title: "Action", least: 10, weight: 4, cut: keepEnd},
-			{title: "By", least: 6, spare: true}, {title: "From", least: 8, weight: 1, spare: true},
+			{title: "By", least: 6, optional: true}, {title: "From", least: 8, weight: 1, optional: true},
 		}}
 		for _, row := range [][]string{{"1", "snapshot.shared", "login snapcli v1", "10.0.0.1"},
 			{"2", "key.created", "a browser", "10.0.0.2"}} {

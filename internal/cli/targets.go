@@ -55,13 +55,13 @@ type targetView struct {
 	Grants    []string    `json:"grants,omitempty" doc:"GRANT statements that a load runs at its end"`
 
 	choiceView
-	wayView
+	reachView
 }
 
 func viewTarget(t local.Target) targetView {
 	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), hidePassword(t.Scratch), t.Jobs,
 		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil, t.AfterLoad, t.Grants,
-		viewChoice(t.Choice()), viewWay(t)}
+		viewChoice(t.Choice()), viewReach(t)}
 	if limits(t.Subset) != "" {
 		v.Subset = &limitsView{Where: t.Subset.Where, Percent: t.Subset.Percent, Rows: t.Subset.Rows,
 			MaxSize: t.Subset.MaxSize}

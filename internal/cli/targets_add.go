@@ -30,7 +30,7 @@ environment when they are needed.`,
 				"postgres://me@localhost/shop_dev",
 			"a SQLite file", "snapcli targets add notes --source sqlite:///home/me/notes.db"),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && cmd.Flags().NFlag() == 0 && a.person() {
+			if len(args) == 0 && cmd.Flags().NFlag() == 0 && a.canAsk() {
 				return nil
 			}
 			return command.ExactArgs("name")(cmd, args)

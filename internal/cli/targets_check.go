@@ -37,23 +37,23 @@ anything is missing.`,
 
 // checkedDatabase is the result of checking one database of a target.
 type checkedDatabase struct {
-	Target        string      `json:"target"`
-	Role          string      `json:"role" doc:"source or destination"`
-	URL           string      `json:"url" doc:"without its password"`
-	Engine        snap.Engine `json:"engine,omitempty"`
-	Usable        bool        `json:"usable" doc:"nothing is missing"`
-	Reachable     bool        `json:"reachable"`
-	Exists        bool        `json:"exists"`
-	ServerVersion string      `json:"server_version,omitempty"`
-	ToolVersion   string      `json:"tool_version,omitempty" doc:"version of the dump program, if there is one"`
-	Tables        int         `json:"tables"`
-	Size          int64       `json:"size"`
-	Missing       []lack      `json:"missing"`
-	Warnings      []string    `json:"warnings"`
+	Target        string        `json:"target"`
+	Role          string        `json:"role" doc:"source or destination"`
+	URL           string        `json:"url" doc:"without its password"`
+	Engine        snap.Engine   `json:"engine,omitempty"`
+	Usable        bool          `json:"usable" doc:"nothing is missing"`
+	Reachable     bool          `json:"reachable"`
+	Exists        bool          `json:"exists"`
+	ServerVersion string        `json:"server_version,omitempty"`
+	ToolVersion   string        `json:"tool_version,omitempty" doc:"version of the dump program, if there is one"`
+	Tables        int           `json:"tables"`
+	Size          int64         `json:"size"`
+	Missing       []missingView `json:"missing"`
+	Warnings      []string      `json:"warnings"`
 }
 
-// lack is one missing requirement.
-type lack struct {
+// missingView is one missing requirement.
+type missingView struct {
 	Code   snap.Code `json:"code"`
 	What   string    `json:"what"`
 	Remedy string    `json:"mend,omitempty" doc:"the statement that grants it, or what to do"`
@@ -94,15 +94,15 @@ func (a *app) viewCheck(target string, c local.DatabaseCheck) checkedDatabase {
 	v := checkedDatabase{
 		Target: target, Role: c.Role, URL: c.URL, Engine: c.Engine, Usable: c.Err == nil && len(c.Missing) == 0,
 		Reachable: c.Reachable, Exists: c.Exists,
-		ServerVersion: c.ServerVersion, ToolVersion: c.ToolVersion, Tables: c.Tables, Size: c.Size, Missing: []lack{},
-		Warnings: append([]string{}, c.Warnings...),
+		ServerVersion: c.ServerVersion, ToolVersion: c.ToolVersion, Tables: c.Tables, Size: c.Size,
+		Missing: []missingView{}, Warnings: append([]string{}, c.Warnings...),
 	}
 	if c.Err != nil {
 		e := asError(c.Err)
-		v.Missing = append(v.Missing, lack{e.Code, a.known.redact(e.Error()), e.Hint})
+		v.Missing = append(v.Missing, missingView{e.Code, a.secrets.redact(e.Error()), e.Hint})
 	}
 	for _, n := range c.Missing {
-		v.Missing = append(v.Missing, lack{n.Code, n.What, n.Remedy})
+		v.Missing = append(v.Missing, missingView{n.Code, n.What, n.Remedy})
 	}
 	return v
 }

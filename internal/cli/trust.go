@@ -189,7 +189,7 @@ func originOf(p local.Provenance) string {
 // confirmTrust shows the programs of an untrusted author and asks whether to load them. No flag
 // answers this question.
 func (a *app) confirmTrust(ctx context.Context, p local.Preflight) error {
-	if !a.person() {
+	if !a.canAsk() {
 		return local.Untrusted(p.Snapshot)
 	}
 	a.note("%s comes from %s. It has programs that would run in your database: %s", p.Snapshot.Name,

@@ -12,8 +12,8 @@ import (
 // userAgent is the User-Agent that snapcli sends to the service.
 func userAgent() string { return "snapcli/" + snap.Version() }
 
-// build is the JSON output of version.
-type build struct {
+// versionView is the JSON output of version.
+type versionView struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`
 	OS      string `json:"os"`
@@ -37,7 +37,7 @@ func (a *app) versionCommand() *cobra.Command {
 func (a *app) printVersion() error {
 	switch {
 	case a.flags.json:
-		return a.printJSON(build{snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+		return a.printJSON(versionView{snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
 	case a.flags.quiet:
 		a.result("%s", snap.Version())
 	default:

@@ -86,7 +86,7 @@ func (a *app) whoami(ctx context.Context) error {
 	}
 	a.fields(
 		"User", userOf(me),
-		"Organization", nameAnd(me.OrganizationName, me.Organization),
+		"Organization", nameWithID(me.OrganizationName, me.Organization),
 		"Role", string(me.Role),
 		"Groups", a.groupsOf(me),
 		"Stored", a.usage(me.Usage),
@@ -117,7 +117,7 @@ func (a *app) refresh(ctx context.Context, conn *connection) error {
 		return err
 	}
 	s, err := file.Refresh(ctx, conn.BaseURL(), a.http())
-	a.known.add(s.AccessToken, s.RefreshToken)
+	a.secrets.add(s.AccessToken, s.RefreshToken)
 	return err
 }
 
@@ -138,9 +138,9 @@ func (a *app) sessionExpiry(conn *connection) *time.Time {
 	return &s.Expiry
 }
 
-// unlessEqual returns name, or an empty string if it equals known.
-func unlessEqual(known, name string) string {
-	if name == known {
+// unlessEqual returns name, or an empty string if it equals other.
+func unlessEqual(other, name string) string {
+	if name == other {
 		return ""
 	}
 	return name
@@ -165,11 +165,11 @@ func userOf(me api.Me) string {
 	if me.Email == "" {
 		return "none: this key acts as the organization"
 	}
-	return nameAnd(me.Name, me.Email)
+	return nameWithID(me.Name, me.Email)
 }
 
-// nameAnd formats a name followed by its identifier.
-func nameAnd(name, id string) string {
+// nameWithID formats a name followed by its identifier.
+func nameWithID(name, id string) string {
 	if name == "" || name == id {
 		return id
 	}

@@ -21,7 +21,7 @@ type account struct {
 }
 
 func (a *app) whoamiAll(ctx context.Context) error {
-	agent, base, file, err := a.signIns()
+	agent, base, file, err := a.loginSessions()
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,9 @@ import (
 	"snap/internal/local"
 )
 
-// wayView describes how the databases of a target are reached. Arguments of commands are hidden,
+// reachView describes how the databases of a target are reached. Arguments of commands are hidden,
 // because they may be secret.
-type wayView struct {
+type reachView struct {
 	Via                   string `json:"via,omitempty" doc:"SSH server through which the source is reached"`
 	PasswordBy            string `json:"password_command,omitempty" doc:"program that prints the source's password"`
 	DestinationVia        string `json:"destination_via,omitempty" doc:"SSH server through which the destination is reached"`
@@ -17,8 +17,8 @@ type wayView struct {
 	ScratchPasswordBy     string `json:"scratch_password_command,omitempty" doc:"program that prints the scratch server's password"`
 }
 
-func viewWay(t local.Target) wayView {
-	return wayView{t.Via, programOf(t.PasswordBy), t.DestinationVia, programOf(t.DestinationPasswordBy),
+func viewReach(t local.Target) reachView {
+	return reachView{t.Via, programOf(t.PasswordBy), t.DestinationVia, programOf(t.DestinationPasswordBy),
 		t.ScratchVia, programOf(t.ScratchPasswordBy)}
 }
 
@@ -31,7 +31,7 @@ func programOf(words []string) string {
 }
 
 // settings returns the view as keys and values.
-func (v wayView) settings() [][2]string {
+func (v reachView) settings() [][2]string {
 	return [][2]string{{"via", v.Via}, {"password_command", v.PasswordBy}, {"destination_via", v.DestinationVia},
 		{"destination_password_command", v.DestinationPasswordBy}, {"scratch_via", v.ScratchVia},
 		{"scratch_password_command", v.ScratchPasswordBy}}
