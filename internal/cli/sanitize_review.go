@@ -170,27 +170,21 @@ const interrupt = 3
 
 // key reads one key, without Enter if the terminal allows it.
 func (a *app) key(ctx context.Context) (byte, error) {
-	var pressed byte
+	if f, ok := a.io.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		old, err := term.MakeRaw(int(f.Fd()))
+		if err != nil {
+			return 0, fmt.Errorf("read a key: %w", err)
+		}
+		defer func() { _ = term.Restore(int(f.Fd()), old) }() // also if ctx ends before a key is pressed
+	}
+	var pressed [1]byte
 	err := a.interruptible(func(context.Context) error {
-		restore := func() error { return nil }
-		if f, ok := a.io.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-			old, err := term.MakeRaw(int(f.Fd()))
-			if err != nil {
-				return fmt.Errorf("read a key: %w", err)
-			}
-			restore = func() error { return term.Restore(int(f.Fd()), old) }
-		}
-		var b [1]byte
-		_, err := io.ReadFull(a.io.In, b[:])
-		pressed = b[0]
-		if restored := restore(); err == nil {
-			err = restored
-		}
+		_, err := io.ReadFull(a.io.In, pressed[:])
 		return err
 	})(ctx)
-	if err != nil || pressed == interrupt {
+	if err != nil || pressed[0] == interrupt {
 		return 0, &snap.Error{Code: snap.CodeInterrupted, Detail: "the review was stopped; earlier decisions are saved",
 			Cause: err}
 	}
-	return pressed, nil
+	return pressed[0], nil
 }
