@@ -47,8 +47,11 @@ With a single target in the configuration, TARGET can be omitted.`,
 
 func checkRunArgs(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
-	if dash < 0 || dash > 1 || dash == len(args) {
+	if dash < 0 || dash == len(args) {
 		return snap.Usage("run needs a command after --", command.UsageHint(cmd))
+	}
+	if dash > 1 {
+		return snap.Usage(fmt.Sprintf("run takes one target, but there is also %q", args[1]), command.UsageHint(cmd))
 	}
 	return nil
 }
