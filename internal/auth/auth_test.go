@@ -303,6 +303,7 @@ func TestKeySpecs(t *testing.T) {
 	g := newGate(t)
 	for name, k := range map[string]auth.KeySpec{
 		"no name":             {Kind: snap.PipelineKey, Name: " "},
+		"name too long":       {Kind: snap.PipelineKey, Name: strings.Repeat("é", 101)},
 		"not a key kind":      {Kind: snap.Browser, Name: "n"},
 		"user key, no user":   {Kind: snap.UserKey, Name: "n"},
 		"org key of a user":   {Kind: snap.PipelineKey, Name: "n", UserID: g.mia},
@@ -315,6 +316,7 @@ func TestKeySpecs(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	g.key(auth.KeySpec{Kind: snap.PipelineKey, Name: strings.Repeat("é", 100)})
 }
 
 // A credential on the wrong mount gets an error that says so, whether it is valid or not.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"snap"
 	"snap/internal/store"
@@ -155,7 +156,7 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 
 func (a *Authenticator) checkNameAndEnd(k *KeySpec) error {
 	switch {
-	case k.Name == "" || len(k.Name) > 100:
+	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100:
 		return snap.Invalid("a key needs a name of 1 to 100 characters",
 			"name it after the place where it is used, such as ci")
 	case !k.Expires.IsZero() && !k.Expires.After(a.now()):
