@@ -4,8 +4,7 @@
 // checkpoint was signed. A line can be proven to be in the log without revealing the other lines.
 //
 // The tree, the proofs and the signed notes are those of Go's checksum database
-// (golang.org/x/mod/sumdb). The service builds trees with this package, and
-// snapcli verifies them.
+// (golang.org/x/mod/sumdb). The service builds trees with this package, and snapcli verifies them.
 package auditlog
 
 import (
@@ -38,8 +37,8 @@ var (
 // them, so that no checkpoint can pass for another organization's.
 func origin(slug string) string { return "snapcloud/" + slug }
 
-// text returns the signed part: origin, size and root, each on a line of its own,
-// as in https://c2sp.org/tlog-checkpoint.
+// text returns the signed part: origin, size and root, each on a line of its own, as in
+// https://c2sp.org/tlog-checkpoint.
 func (c Checkpoint) text() string {
 	return fmt.Sprintf("%s\n%d\n%s\n", origin(c.Organization), c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
 }
@@ -68,8 +67,8 @@ type Key struct{ private ed25519.PrivateKey }
 // NewKey returns the key with this Ed25519 private key.
 func NewKey(private ed25519.PrivateKey) Key { return Key{private} }
 
-// Verifier returns the public key that verifies an organization's checkpoints,
-// in the text form of Go's signed notes: name, short hash and key.
+// Verifier returns the public key that verifies an organization's checkpoints, in the text form of
+// Go's signed notes: name, short hash and key.
 func (k Key) Verifier(slug string) string {
 	text, err := note.NewEd25519VerifierKey(origin(slug), k.private.Public().(ed25519.PublicKey))
 	if err != nil {
@@ -112,8 +111,8 @@ func Open(signed, slug, verifier string) (Checkpoint, error) {
 	return c, err
 }
 
-// Read returns the checkpoint in a note without verifying the signature. It is
-// for callers that have no key, such as the verification of a backup.
+// Read returns the checkpoint in a note without verifying the signature. It is for callers that
+// have no key, such as the verification of a backup.
 func Read(signed string) (Checkpoint, error) {
 	text, _, found := strings.Cut(signed, "\n\n")
 	if !found {

@@ -11,17 +11,16 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A chunk is ChunkLines consecutive lines of a log. The number of its first line is
-// a multiple of ChunkLines plus one, so its lines are a whole subtree and one hash
-// of the tree proves them. In the archive a chunk is one object: JSON Lines,
-// compressed with zstd.
+// A chunk is ChunkLines consecutive lines of a log. The number of its first line is a multiple of
+// ChunkLines plus one, so its lines are a whole subtree and one hash of the tree proves them. In
+// the archive a chunk is one object: JSON Lines, compressed with zstd.
 const (
 	ChunkLines = 1 << chunkLevel
 	chunkLevel = 10
 )
 
-// ErrChunk means that an object of the archive does not contain the lines that the
-// tree was built from.
+// ErrChunk means that an object of the archive does not contain the lines that the tree was built
+// from.
 var ErrChunk = errors.New("the object does not contain the lines of the log")
 
 // ChunkRoot returns the hash that proves the chunk that begins with the line numbered first.
@@ -33,8 +32,7 @@ func (t *Tree) ChunkRoot(first int64) (tlog.Hash, error) {
 	return hashes[0], nil
 }
 
-// CheckChunk fails with [ErrChunk] unless the lines are a chunk whose subtree has
-// this hash.
+// CheckChunk fails with [ErrChunk] unless the lines are a chunk whose subtree has this hash.
 func CheckChunk(lines []string, root tlog.Hash) error {
 	var sum Sum
 	for _, line := range lines {
@@ -56,9 +54,9 @@ func PackChunk(lines []string) (object []byte, unpacked int64, err error) {
 	return packer.EncodeAll([]byte(text), nil), int64(len(text)), packer.Close()
 }
 
-// UnpackChunk returns the lines of an object. The caller must check them with
-// [CheckChunk]. UnpackChunk fails with [ErrChunk] if the lines do not have exactly
-// the given number of bytes, and unpacks no more than that.
+// UnpackChunk returns the lines of an object. The caller must check them with [CheckChunk].
+// UnpackChunk fails with [ErrChunk] if the lines do not have exactly the given number of bytes, and
+// unpacks no more than that.
 func UnpackChunk(object []byte, unpacked int64) ([]string, error) {
 	unpacker, err := zstd.NewReader(bytes.NewReader(object), zstd.WithDecoderConcurrency(1),
 		zstd.WithDecoderMaxWindow(16<<20))

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Tree is the stored tree of an organization's log. Each line of the log has one
-// node: the hash of the line followed by the hashes of the subtrees that the line
-// completes, each 32 bytes, the smallest subtree first.
+// Tree is the stored tree of an organization's log. Each line of the log has one node: the hash of
+// the line followed by the hashes of the subtrees that the line completes, each 32 bytes, the
+// smallest subtree first.
 type Tree struct {
 	// Nodes returns the nodes of these lines, which are numbered from 1.
 	Nodes func(lines []int64) (map[int64][]byte, error)
@@ -51,8 +51,8 @@ func (t *Tree) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return out, nil
 }
 
-// nodeOf returns the line whose node holds the hash with this index, and how
-// many hashes of the node come before it.
+// nodeOf returns the line whose node holds the hash with this index, and how many hashes of the
+// node come before it.
 func nodeOf(index int64) (line int64, before int) {
 	level, n := tlog.SplitStoredHashIndex(index)
 	return (n + 1) << level, level
@@ -87,18 +87,20 @@ func (t *Tree) Inclusion(size, line int64) ([]tlog.Hash, error) {
 	return tlog.ProveRecord(size, line-1, t)
 }
 
-// Growth proves that the log of size lines begins with the log of old lines.
-func (t *Tree) Growth(size, old int64) ([]tlog.Hash, error) { return tlog.ProveTree(size, old, t) }
+// Growth proves that the first size lines begin with the first oldSize lines.
+func (t *Tree) Growth(size, oldSize int64) ([]tlog.Hash, error) {
+	return tlog.ProveTree(size, oldSize, t)
+}
 
-// Includes reports whether a proof from [Tree.Inclusion] shows that the text is
-// the line with this number in the log.
+// Includes reports whether a proof from [Tree.Inclusion] shows that the text is the line with this
+// number in the log.
 func (c Checkpoint) Includes(line int64, text string, proof []tlog.Hash) bool {
 	return line >= 1 && line <= c.Size &&
 		tlog.CheckRecord(proof, c.Size, c.Root, line-1, tlog.RecordHash([]byte(text))) == nil
 }
 
-// Sum computes the root of a log whose lines are added one by one from the first.
-// It holds at most one hash for each power of two.
+// Sum computes the root of a log whose lines are added one by one from the first. It holds at most
+// one hash for each power of two.
 type Sum struct {
 	size  int64
 	peaks []tlog.Hash // roots of complete subtrees, the largest first

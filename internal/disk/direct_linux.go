@@ -22,7 +22,7 @@ func OpenDirect(path string) *os.File {
 
 // raiseMaxProcs raises GOMAXPROCS to the number of threads that usually write at a time. A thread
 // that waits for the disk blocks a processor until the Go scheduler notices, and without the page
-// cache that wait is long: with two processors and no raise, a download took a fifth longer.
+// cache that wait is long.
 var raiseMaxProcs = sync.OnceFunc(func() {
 	const writers = 4
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < writers {

@@ -52,11 +52,11 @@ func New(spend Spend, now func() time.Time) *Limiter {
 
 // bucket is one replica's state of a counted subject.
 type bucket struct {
-	mu     sync.Mutex
-	since  time.Time // beginning of the bucket's current minute
-	left   int       // uses that may still be granted
-	paid   bool      // the first share was taken from the database
-	closed time.Time // everything is refused until then
+	mu    sync.Mutex
+	since time.Time // beginning of the bucket's current minute
+	left  int       // uses that may still be granted
+	paid  bool      // the first share was taken from the database
+	until time.Time // every use is refused until then
 }
 
 // Allow counts one use of a bucket. It returns 0 when the use is within the limit, and otherwise
@@ -69,8 +69,8 @@ func (l *Limiter) Allow(ctx context.Context, name string, r Rate) (wait time.Dur
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := l.now()
-	if now.Before(b.closed) {
-		return b.closed.Sub(now)
+	if now.Before(b.until) {
+		return b.until.Sub(now)
 	}
 	if now.Sub(b.since) >= Per {
 		b.since, b.left, b.paid = now, r.share(), false
@@ -79,12 +79,12 @@ func (l *Limiter) Allow(ctx context.Context, name string, r Rate) (wait time.Dur
 		b.left--
 		return 0
 	}
-	return l.more(ctx, name, r, b)
+	return l.takeShare(ctx, name, r, b)
 }
 
-// more takes another share from the database. If the first share was granted without asking the
-// database, more takes that one too.
-func (l *Limiter) more(ctx context.Context, name string, r Rate, b *bucket) (wait time.Duration) {
+// takeShare takes another share from the database. If the first share was granted without asking
+// the database, takeShare takes that one too.
+func (l *Limiter) takeShare(ctx context.Context, name string, r Rate, b *bucket) (wait time.Duration) {
 	n := r.share()
 	if !b.paid {
 		n *= 2
@@ -93,7 +93,7 @@ func (l *Limiter) more(ctx context.Context, name string, r Rate, b *bucket) (wai
 	defer cancel()
 	wait, err := l.spend(ctx, name, r.cost(n), Per)
 	if err == nil && wait > 0 {
-		b.closed = l.now().Add(wait)
+		b.until = l.now().Add(wait)
 		return wait
 	}
 	b.left, b.paid = r.share()-1, b.paid || err == nil
@@ -125,7 +125,7 @@ func (l *Limiter) forget() {
 		if !b.mu.TryLock() {
 			continue // it is in use
 		}
-		if now.Sub(b.since) >= Per && !now.Before(b.closed) {
+		if now.Sub(b.since) >= Per && !now.Before(b.until) {
 			delete(l.buckets, name)
 		}
 		b.mu.Unlock()

@@ -30,18 +30,18 @@ func (c *Control) readBody(r *http.Request) (release func(), err error) {
 		return nil, errBody
 	}
 	var body bytes.Buffer
-	var held int64
-	release = func() { c.bodies.Add(-held) }
+	var size int64
+	release = func() { c.bodies.Add(-size) }
 	piece := make([]byte, 4<<10)
 	for {
 		n, err := r.Body.Read(piece)
-		held += int64(n)
+		size += int64(n)
 		if total := c.bodies.Add(int64(n)); total > maxBodies {
 			release()
 			return nil, errBusy
 		}
 		body.Write(piece[:n])
-		if held > maxBody {
+		if size > maxBody {
 			release()
 			return nil, errBody
 		}

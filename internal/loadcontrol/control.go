@@ -42,7 +42,7 @@ type Limits struct {
 	Wait   time.Duration
 }
 
-// Options are what [New] needs in addition to the limits.
+// Options holds the arguments of [New] other than the limits.
 type Options struct {
 	Limiter *limit.Limiter
 	Class   func(*http.Request) Class
@@ -128,7 +128,7 @@ func (c *Control) CountCredential(ctx context.Context, caller snap.Caller) error
 func (c *Control) serveTransfer(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	leave, err := c.transfers.enter(r.Context())
 	if err != nil {
-		c.refuse(w, r, "overload", busy())
+		c.fail(w, r, err)
 		return
 	}
 	defer leave()
@@ -140,16 +140,23 @@ func (c *Control) serveTransfer(w http.ResponseWriter, r *http.Request, next htt
 // waiting.
 func (c *Control) serveGated(w http.ResponseWriter, r *http.Request, next http.Handler, g *gate) {
 	release, err := c.readBody(r)
-	if err == nil {
-		defer release()
-		var leave func()
-		if leave, err = g.enter(r.Context()); err == nil {
-			out := &Response{ResponseWriter: w, Before: sync.OnceFunc(leave), Arrived: true}
-			defer out.Before()
-			next.ServeHTTP(out, r)
-			return
-		}
+	if err != nil {
+		c.fail(w, r, err)
+		return
 	}
+	defer release()
+	leave, err := g.enter(r.Context())
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	out := &Response{ResponseWriter: w, Before: sync.OnceFunc(leave), Arrived: true}
+	defer out.Before()
+	next.ServeHTTP(out, r)
+}
+
+// fail responds to a request that was not served, and counts it as refused if the service is busy.
+func (c *Control) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errBusy) {
 		c.refuse(w, r, "overload", busy())
 		return

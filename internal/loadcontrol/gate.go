@@ -74,10 +74,10 @@ func busy() error {
 }
 
 // tooOften returns the error for a client that exceeds a rate.
-func tooOften(what string, wait time.Duration) error {
+func tooOften(source string, wait time.Duration) error {
 	return &snap.Error{
 		Code:       snap.CodeRateLimited,
-		Detail:     "too many requests " + what,
+		Detail:     "too many requests " + source,
 		Hint:       "wait as long as Retry-After says, and send fewer requests",
 		RetryAfter: wait,
 	}
