@@ -84,9 +84,9 @@ func network(ip netip.Addr) string {
 	return prefix.String()
 }
 
-// Networks returns the networks of an address that [ProxiedAddress] found: the site, which is
-// an IPv6 /56 or the IPv4 address itself, and the network, which is a /48 or /24. Text that is not
-// an address is returned unchanged.
+// Networks returns the networks of an address that [ProxiedAddress] found: the site, which is an
+// IPv6 /56 or the IPv4 address itself, and the network, which is a /48 or /24. Text that is not an
+// address is returned unchanged.
 func Networks(address string) (site, network string) {
 	ip, err := netip.ParseAddr(strings.TrimSuffix(address, "/64"))
 	if err != nil {

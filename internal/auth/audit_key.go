@@ -16,7 +16,7 @@ import (
 // shared by all replicas. It is encrypted like the signing keys. If it was stored before
 // auth.key_encryption_key was set, AuditKey encrypts it now.
 func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Key, error) {
-	stored, err := st.SecretMade(ctx, store.AuditKeyName, func() ([]byte, error) {
+	stored, err := st.SecretOrCreate(ctx, store.AuditKeyName, func() ([]byte, error) {
 		_, private, err := ed25519.GenerateKey(nil)
 		if err != nil {
 			return nil, err

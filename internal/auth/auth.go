@@ -168,8 +168,8 @@ func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
 	})
 }
 
-// credentialInURL reports whether a request has a credential in its URL, where logs and browser histories
-// would keep it. Such a request is always refused.
+// credentialInURL reports whether a request has a credential in its URL, where logs and browser
+// histories would keep it. Such a request is always refused.
 func credentialInURL(r *http.Request) bool {
 	if !strings.Contains(r.URL.RawQuery, "_") {
 		return false
@@ -194,7 +194,7 @@ func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) 
 	if !credentialInURL(r) {
 		c, err = f()
 	}
-	if !errors.Is(err, snap.ErrUnauthenticated) || !presented(r) {
+	if !errors.Is(err, snap.ErrUnauthenticated) || !hasCredential(r) {
 		return c, err
 	}
 	if wait := a.limiter.Allow(r.Context(), "failed:"+a.address(r), a.failures); wait > 0 {
@@ -208,8 +208,8 @@ func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) 
 	return c, err
 }
 
-// presented reports whether the request has a credential other than a cookie.
-func presented(r *http.Request) bool {
+// hasCredential reports whether the request has a credential other than a cookie.
+func hasCredential(r *http.Request) bool {
 	return r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" || credentialInURL(r)
 }
 
@@ -281,7 +281,7 @@ func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller,
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	c, err := a.confirmed(ctx, n, true)
+	c, err := a.confirmedCaller(ctx, n, true)
 	if claims.Expires.Before(c.Credential.Until) {
 		c.Credential.Until = claims.Expires
 	}
@@ -301,13 +301,13 @@ func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
 			Cause:  err,
 		}
 	}
-	return a.confirmed(r.Context(), n, true)
+	return a.confirmedCaller(r.Context(), n, true)
 }
 
-// confirmed is like ofSession, but fails if the identity provider has not confirmed the user for too
-// long. If ask is set, it may ask the provider first.
-func (a *Authenticator) confirmed(ctx context.Context, n store.Session, ask bool) (snap.Caller, error) {
-	c, err := a.ofSession(ctx, n)
+// confirmedCaller is like sessionCaller, but fails if the identity provider has not confirmed the
+// user for too long. If ask is set, it may ask the provider first.
+func (a *Authenticator) confirmedCaller(ctx context.Context, n store.Session, ask bool) (snap.Caller, error) {
+	c, err := a.sessionCaller(ctx, n)
 	if err != nil {
 		return snap.Caller{}, err
 	}
@@ -315,10 +315,11 @@ func (a *Authenticator) confirmed(ctx context.Context, n store.Session, ask bool
 	if err != nil || !fresh {
 		return c, err
 	}
-	return a.ofSession(ctx, n)
+	return a.sessionCaller(ctx, n)
 }
 
-func (a *Authenticator) ofSession(ctx context.Context, n store.Session) (snap.Caller, error) {
+// sessionCaller returns the caller of a live session.
+func (a *Authenticator) sessionCaller(ctx context.Context, n store.Session) (snap.Caller, error) {
 	c, err := a.store.CallerWithoutGroups(ctx, n.UserID)
 	if err != nil {
 		return snap.Caller{}, err

@@ -11,8 +11,8 @@ import (
 	"snap/internal/store"
 )
 
-// A browser is signed out after BrowserIdle without use, and in any case after BrowserMax, or earlier
-// if its organization limits logins.
+// A browser is signed out after BrowserIdle without use, and in any case after BrowserMax, or
+// earlier if its organization limits logins.
 const (
 	BrowserIdle = 24 * time.Hour
 	BrowserMax  = 7 * 24 * time.Hour

@@ -18,7 +18,7 @@ const (
 	maxGroupLength = 512
 )
 
-// The changes that a person can request from an admin when their groups are unknown.
+// The advice for a person whose groups are unknown.
 const (
 	askForFewer = "ask your admin to configure the identity provider to send only the groups assigned to this " +
 		"application"
@@ -60,7 +60,7 @@ func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 		return GroupClaim{Why: fmt.Sprintf("the identity provider sent something other than a list of groups in the "+
 			"claim %q; ", name) + askForOther}
 	}
-	return collect(entries, name)
+	return collectGroups(entries, name)
 }
 
 func lookUp(claims map[string]any, name string) (any, bool) {
@@ -95,17 +95,13 @@ func ClaimText(claims map[string]any, name string) (text string, ok bool) {
 	return "", false
 }
 
+// tooManyToList reports whether the claims say that the provider left out the groups because there
+// are too many.
 func tooManyToList(claims map[string]any, name string) bool {
-	if elsewhere, ok := claims["_claim_names"].(map[string]any); ok && elsewhere[name] != nil {
+	if names, ok := claims["_claim_names"].(map[string]any); ok && names[name] != nil {
 		return true
 	}
-	switch has := claims["hasgroups"].(type) {
-	case bool:
-		return has
-	case string:
-		return has == "true"
-	}
-	return false
+	return claims["hasgroups"] == true || claims["hasgroups"] == "true"
 }
 
 // groupEntries turns a claim's value into a list.
@@ -132,7 +128,8 @@ func groupEntries(value any) ([]any, bool) {
 	return nil, false
 }
 
-func collect(entries []any, name string) GroupClaim {
+// collectGroups reads the entries of the groups claim with this name.
+func collectGroups(entries []any, name string) GroupClaim {
 	seen := map[string]bool{}
 	c := GroupClaim{Known: true, Groups: []snap.Group{}}
 	for _, entry := range entries {
@@ -191,7 +188,8 @@ type Person struct {
 	Groups          GroupClaim
 	ExternalID      string // the person's externalId in SCIM; empty if no claim has it
 	Session         string // the sid of the provider's session; empty if the provider names none
-	// Issued is when the provider issued the token with the claims; zero if they are not from a token.
+	// Issued is when the provider issued the token with the claims; zero if they are not from a
+	// token.
 	Issued time.Time
 }
 
@@ -210,10 +208,10 @@ func PersonFromClaims(issuer, subject string, claims map[string]any, names Claim
 		p.ExternalID, _ = value.(string)
 	}
 	p.Name, p.Session = clip(text(claims, "name", "preferred_username")), text(claims, "sid")
-	verified, said := claims["email_verified"]
+	verified, present := claims["email_verified"]
 	p.Verified = verified == true || verified == "true"
 	p.Email = clip(text(claims, "email"))
-	if p.Email == "" || said && !p.Verified {
+	if p.Email == "" || present && !p.Verified {
 		p.Email, p.Verified = clip(subject), false
 	}
 	return p
@@ -236,6 +234,7 @@ func RoleWith(email string, verified bool, groups []snap.Group, roles map[snap.R
 	return role
 }
 
+// clip shortens a text to 200 characters.
 func clip(s string) string {
 	if runes := []rune(s); len(runes) > 200 {
 		return string(runes[:200])

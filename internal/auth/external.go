@@ -47,7 +47,7 @@ func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Call
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	c, err := a.ofSession(ctx, n)
+	c, err := a.sessionCaller(ctx, n)
 	c.Credential.Until = time.Time{} // unknown: the issuer can revoke the token without telling us
 	return c, err
 }
@@ -98,7 +98,7 @@ func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 
 // admitExternal applies the claims of a new token to the user's account and creates the token's
 // session. Groups and an e-mail that the token lacks are read from userinfo. A token that is used
-// for the first time may be older than what is known about the user, and then changes nothing.
+// for the first time may be older than the stored role and groups, and then changes nothing.
 func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken,
 	claims map[string]any) (store.Session, error) {
 	p, late := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.Claims), true
@@ -111,7 +111,7 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 			p = PersonFromClaims(id.Issuer, id.Subject, all, a.external.Claims)
 		}
 	}
-	ctx = store.TakingAway(snap.ActingAs(ctx, snap.Acting(a.external.Org, snap.PartProvider))) // it is a sign-in
+	ctx = store.AllowReserve(snap.ActingAs(ctx, snap.Acting(a.external.Org, snap.PartProvider)))
 	in := p.SignIn(a.external.Org.ID, a.external.Roles)
 	if in.Late = late; late {
 		in.AsOf = id.IssuedAt
@@ -120,7 +120,8 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	if err != nil {
 		return store.Session{}, err
 	}
-	if err := a.store.Readmit(ctx, store.SignedIn{UserID: userID, Began: id.IssuedAt, SID: p.Session}); err != nil {
+	signIn := store.InteractiveSignIn{UserID: userID, Began: id.IssuedAt, SID: p.Session}
+	if err := a.store.Readmit(ctx, signIn); err != nil {
 		return store.Session{}, err
 	}
 	if err := a.store.RecordConfirmed(ctx, userID); err != nil {

@@ -47,8 +47,8 @@ func NewIssuer(issuer string, allowPrivate bool, now func() time.Time) (*Issuer,
 	return &Issuer{provider: p, private: allowPrivate}, nil
 }
 
-// Issued is the content of a verified token.
-type Issued struct {
+// IssuedToken is the content of a verified token.
+type IssuedToken struct {
 	Issuer, Subject string
 	ID              string // identifies the token among those of the issuer
 	Expires         time.Time
@@ -58,20 +58,20 @@ type Issued struct {
 // Verify returns the content of a token that the issuer signed for exactly this audience and that
 // is valid now. It fails with ErrProviderDown when the issuer's keys cannot be read, and otherwise
 // with the reason, which is for the log.
-func (i *Issuer) Verify(ctx context.Context, raw, audience string) (Issued, error) {
+func (i *Issuer) Verify(ctx context.Context, raw, audience string) (IssuedToken, error) {
 	if len(raw) > maxIssuedSize {
-		return Issued{}, errors.New("the token is too large")
+		return IssuedToken{}, errors.New("the token is too large")
 	}
 	token, err := jwt.ParseSigned(raw, AsymmetricAlgorithms())
 	if err != nil {
-		return Issued{}, err
+		return IssuedToken{}, err
 	}
 	if len(token.Headers) != 1 {
-		return Issued{}, errors.New("the token has several signatures")
+		return IssuedToken{}, errors.New("the token has several signatures")
 	}
 	keys, err := i.keysFor(ctx, token.Headers[0])
 	if err != nil {
-		return Issued{}, err
+		return IssuedToken{}, err
 	}
 	for _, key := range keys {
 		var registered jwt.Claims
@@ -83,32 +83,33 @@ func (i *Issuer) Verify(ctx context.Context, raw, audience string) (Issued, erro
 	if len(keys) == 0 {
 		err = fmt.Errorf("the issuer has no key %q for this algorithm", token.Headers[0].KeyID)
 	}
-	return Issued{}, err
+	return IssuedToken{}, err
 }
 
 // accept checks the registered claims of a token whose signature was verified.
-func (i *Issuer) accept(raw, audience string, c jwt.Claims, payload json.RawMessage) (Issued, error) {
+func (i *Issuer) accept(raw, audience string, c jwt.Claims, payload json.RawMessage) (IssuedToken, error) {
 	now := i.provider.now()
 	switch {
 	case c.Issuer != i.provider.Issuer():
-		return Issued{}, errors.New("the token is from another issuer")
+		return IssuedToken{}, errors.New("the token is from another issuer")
 	case len(c.Audience) != 1 || c.Audience[0] != audience:
-		return Issued{}, fmt.Errorf("the token is for %q", []string(c.Audience))
+		return IssuedToken{}, fmt.Errorf("the token is for %q", []string(c.Audience))
 	case c.Subject == "":
-		return Issued{}, errors.New("the token has no subject")
+		return IssuedToken{}, errors.New("the token has no subject")
 	case c.Expiry == nil || c.IssuedAt == nil:
-		return Issued{}, errors.New("the token has no exp or iat")
+		return IssuedToken{}, errors.New("the token has no exp or iat")
 	case !now.Before(c.Expiry.Time().Add(issuerLeeway)):
-		return Issued{}, errors.New("the token has expired")
+		return IssuedToken{}, errors.New("the token has expired")
 	case c.NotBefore != nil && now.Add(issuerLeeway).Before(c.NotBefore.Time()):
-		return Issued{}, errors.New("the token is not valid yet")
+		return IssuedToken{}, errors.New("the token is not valid yet")
 	case now.Add(issuerLeeway).Before(c.IssuedAt.Time()):
-		return Issued{}, errors.New("the token was issued in the future")
+		return IssuedToken{}, errors.New("the token was issued in the future")
 	case now.Sub(c.IssuedAt.Time()) > maxIssuedAge:
-		return Issued{}, errors.New("the token was issued too long ago")
+		return IssuedToken{}, errors.New("the token was issued too long ago")
 	}
-	out := Issued{Issuer: c.Issuer, Subject: c.Subject, ID: "jti " + c.ID, Expires: c.Expiry.Time().Add(issuerLeeway)}
-	if c.ID == "" { // as in tokens of old Kubernetes versions; without the signature, which has several encodings
+	out := IssuedToken{Issuer: c.Issuer, Subject: c.Subject, ID: "jti " + c.ID,
+		Expires: c.Expiry.Time().Add(issuerLeeway)}
+	if c.ID == "" { // tokens of old Kubernetes versions; the signature is left out: it has several encodings
 		out.ID = "text " + raw[:strings.LastIndex(raw, ".")]
 	}
 	d := json.NewDecoder(strings.NewReader(string(payload)))

@@ -27,8 +27,8 @@ const (
 
 var keyForm = regexp.MustCompile(`^` + snap.KeyPattern + `$`)
 
-// newSecret returns a new key of a kind.
-func newSecret(kind snap.CredentialKind) string {
+// randomKey returns a new key of a kind.
+func randomKey(kind snap.CredentialKind) string {
 	body := string(kind) + "_" + randomBase62(keyRandom)
 	return body + checksum(body)
 }
@@ -88,7 +88,7 @@ type KeySpec struct {
 // NewSecret returns the secret of a new key of a kind, its hash for the store, and the part of it
 // that may be shown later.
 func NewSecret(kind snap.CredentialKind) (secret string, sum []byte, hint string) {
-	secret = newSecret(kind)
+	secret = randomKey(kind)
 	return secret, HashOf(secret), keyHint(secret)
 }
 
@@ -130,7 +130,7 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 		if k.UserID != 0 || len(k.Scopes) > 0 {
 			return snap.Invalid("a SCIM key acts as no user and takes no scopes", "omit --user and --scopes")
 		}
-		return a.checkNameAndEnd(k)
+		return a.checkNameAndExpiry(k)
 	case !k.Kind.IsKey():
 		return snap.Invalid("the kind of a key must be cak, clt or sak",
 			"cak acts as a user, clt and sak as the organization")
@@ -140,7 +140,7 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 		return snap.Invalid("a cak key takes no scopes: the role of its user decides",
 			"omit the scopes, or create a clt key")
 	}
-	if err := a.checkNameAndEnd(k); err != nil {
+	if err := a.checkNameAndExpiry(k); err != nil {
 		return err
 	}
 	if k.Kind.OrgLevel() && len(k.Scopes) == 0 {
@@ -154,7 +154,7 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 	return nil
 }
 
-func (a *Authenticator) checkNameAndEnd(k *KeySpec) error {
+func (a *Authenticator) checkNameAndExpiry(k *KeySpec) error {
 	switch {
 	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100:
 		return snap.Invalid("a key needs a name of 1 to 100 characters",

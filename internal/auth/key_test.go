@@ -15,7 +15,7 @@ func TestKeyForm(t *testing.T) {
 	seen := map[string]bool{}
 	for _, kind := range []snap.CredentialKind{snap.UserKey, snap.PipelineKey, snap.AgentKey} {
 		for range 2000 {
-			key := newSecret(kind)
+			key := randomKey(kind)
 			if !form.MatchString(key) || !wellFormedKey(key) || seen[key] {
 				t.Fatalf("key of kind %s: form %v, checksum %v, seen before %v", kind, form.MatchString(key),
 					wellFormedKey(key),
@@ -30,7 +30,7 @@ func TestKeyForm(t *testing.T) {
 // neighboring ones are swapped.
 func TestTypingErrorsAreFound(t *testing.T) {
 	t.Parallel()
-	key := newSecret(snap.UserKey)
+	key := randomKey(snap.UserKey)
 	for i := 4; i < len(key); i++ {
 		for _, c := range base62 {
 			if typo := key[:i] + string(c) + key[i+1:]; typo != key && wellFormedKey(typo) {
@@ -53,7 +53,7 @@ func TestTypingErrorsAreFound(t *testing.T) {
 // K7: the published pattern finds keys in text.
 func TestKeyPattern(t *testing.T) {
 	t.Parallel()
-	key := newSecret(snap.PipelineKey)
+	key := randomKey(snap.PipelineKey)
 	if got := regexp.MustCompile(`\b` + snap.KeyPattern + `\b`).FindString(`token = "` + key + `" # ci`); got != key {
 		t.Errorf("found %q", got)
 	}
@@ -62,7 +62,7 @@ func TestKeyPattern(t *testing.T) {
 // K2: the hint shows the first 8 and last 4 characters.
 func TestKeyHint(t *testing.T) {
 	t.Parallel()
-	key := newSecret(snap.UserKey)
+	key := randomKey(snap.UserKey)
 	if want := key[:8] + "..." + key[38:]; keyHint(key) != want {
 		t.Errorf("hint %q, want %q", keyHint(key), want)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,13 +15,13 @@ import (
 	"snap/internal/store"
 )
 
-// The lifetime of signing keys. A key signs for keySigns. It then stays in the key set for
-// keyStays, which is longer than the life of any token that it signed, and longer than any replica
-// caches the keys.
+// The lifetime of signing keys. A key signs for signingLife. It then stays in the key set for
+// retiredLife, which is longer than the life of any token that it signed, and longer than any
+// replica caches the keys.
 const (
-	keySigns = 30 * 24 * time.Hour
-	keyStays = time.Hour
-	keyFresh = time.Minute // how long a replica caches the keys
+	signingLife  = 30 * 24 * time.Hour
+	retiredLife  = time.Hour
+	keyCacheLife = time.Minute // how long a replica caches the keys
 )
 
 type signingKey struct {
@@ -46,7 +47,7 @@ func (k *keyring) signer(ctx context.Context) (signingKey, error) {
 	if err != nil {
 		return signingKey{}, err
 	}
-	if len(keys) > 0 && k.now().Sub(keys[0].created) < keySigns {
+	if len(keys) > 0 && k.now().Sub(keys[0].created) < signingLife {
 		return keys[0], nil
 	}
 	if err := k.rotate(ctx); err != nil {
@@ -54,7 +55,7 @@ func (k *keyring) signer(ctx context.Context) (signingKey, error) {
 	}
 	keys, err = k.load(ctx)
 	if err != nil || len(keys) == 0 {
-		return signingKey{}, fmt.Errorf("no signing key: %w", err)
+		return signingKey{}, errors.Join(errors.New("there is no signing key"), err)
 	}
 	return keys[0], nil
 }
@@ -94,7 +95,7 @@ func (k *keyring) forget() bool {
 func (k *keyring) load(ctx context.Context) ([]signingKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if age := k.now().Sub(k.loaded); len(k.keys) > 0 && age >= 0 && age < keyFresh {
+	if age := k.now().Sub(k.loaded); len(k.keys) > 0 && age >= 0 && age < keyCacheLife {
 		return k.keys, nil
 	}
 	stored, err := k.store.SigningKeys(ctx)
@@ -103,7 +104,7 @@ func (k *keyring) load(ctx context.Context) ([]signingKey, error) {
 	}
 	var keys []signingKey
 	for i, s := range stored {
-		if i > 0 && k.now().Sub(stored[i-1].Created) > keyStays {
+		if i > 0 && k.now().Sub(stored[i-1].Created) > retiredLife {
 			continue // replaced so long ago that all tokens it signed have expired
 		}
 		key, err := k.parse(s)
@@ -129,7 +130,7 @@ func (k *keyring) rotate(ctx context.Context) error {
 	now := k.now()
 	kid := rand.Text()[:16]
 	next := store.SigningKey{KID: kid, Private: k.sealer.seal(kid, der), Created: now}
-	if err := k.store.AddSigningKey(ctx, next, now.Add(-keySigns)); err != nil {
+	if err := k.store.AddSigningKey(ctx, next, now.Add(-signingLife)); err != nil {
 		return err
 	}
 	stored, err := k.store.SigningKeys(ctx)
@@ -137,7 +138,7 @@ func (k *keyring) rotate(ctx context.Context) error {
 		return err
 	}
 	for i, s := range stored {
-		if i > 0 && now.Sub(stored[i-1].Created) > keyStays {
+		if i > 0 && now.Sub(stored[i-1].Created) > retiredLife {
 			if err := k.store.DropSigningKey(ctx, s.KID); err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ type Provider struct {
 
 	mu    sync.Mutex
 	found *Discovered
-	fresh time.Time // until then, found is used without fetching it again
+	until time.Time // until then, found is used without fetching it again
 }
 
 // Discovered is the metadata that a provider publishes.
@@ -85,8 +85,7 @@ func NewProvider(issuer string, allowPrivate bool, now func() time.Time) (*Provi
 // Issuer returns the provider's URL.
 func (p *Provider) Issuer() string { return p.issuer }
 
-// Context returns a context in which go-oidc and oauth2 use the provider's
-// guarded client.
+// Context returns a context in which go-oidc and oauth2 use the provider's guarded client.
 func (p *Provider) Context(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, p.client)
 }
@@ -96,15 +95,15 @@ func (p *Provider) Context(ctx context.Context) context.Context {
 func (p *Provider) Discover(ctx context.Context) (*Discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.found != nil && p.now().Before(p.fresh) {
+	if p.found != nil && p.now().Before(p.until) {
 		return p.found, nil
 	}
 	found, err := p.fetchMetadata(ctx)
 	switch {
 	case err == nil:
-		p.found, p.fresh = found, p.now().Add(metadataLife)
+		p.found, p.until = found, p.now().Add(metadataLife)
 	case p.found != nil:
-		p.fresh = p.now().Add(metadataRetry)
+		p.until = p.now().Add(metadataRetry)
 	default:
 		return nil, fmt.Errorf("%w: %w", ErrProviderDown, err)
 	}
@@ -132,16 +131,16 @@ func asymmetric(offered []string) []string {
 		oidc.RS256: true, oidc.RS384: true, oidc.RS512: true, oidc.ES256: true, oidc.ES384: true, oidc.ES512: true,
 		oidc.PS256: true, oidc.PS384: true, oidc.PS512: true, oidc.EdDSA: true,
 	}
-	var taken []string
+	var accepted []string
 	for _, alg := range offered {
 		if known[alg] {
-			taken = append(taken, alg)
+			accepted = append(accepted, alg)
 		}
 	}
-	if len(taken) == 0 {
+	if len(accepted) == 0 {
 		return []string{oidc.RS256}
 	}
-	return taken
+	return accepted
 }
 
 // guardedClient returns a client that connects only to public addresses, unless private addresses

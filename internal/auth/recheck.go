@@ -11,7 +11,7 @@ import (
 // of r. The credential is given by its kind, its identifier and the principal it acted for. Recheck
 // fails with snap.ErrUnauthenticated when the key or session has been revoked or has expired, when
 // the user is disabled, when the key may not be used from the address of r, or when the identity
-// provider has not confirmed the key's user recently. Downloads call it for every range.
+// provider has not confirmed the user recently. Downloads call it for every range.
 func (a *Authenticator) Recheck(r *http.Request, kind snap.CredentialKind, id, principal int64) (snap.Caller, error) {
 	c, err := a.recheck(r, kind, id)
 	if err == nil && (c.Credential.Kind != kind || c.Principal() != principal) {
@@ -37,7 +37,7 @@ func (a *Authenticator) recheck(r *http.Request, kind snap.CredentialKind, id in
 		if err != nil {
 			return snap.Caller{}, err
 		}
-		return a.confirmed(ctx, n, false)
+		return a.confirmedCaller(ctx, n, false)
 	}
 	return snap.Caller{}, errors.New("auth: unknown kind of credential")
 }

@@ -127,8 +127,8 @@ func Reseal(from, to *Sealer) func(kid string, stored []byte) ([]byte, error) {
 	return func(kid string, stored []byte) ([]byte, error) {
 		private, err := from.open(kid, stored)
 		if errors.Is(err, errNoSealer) || errors.Is(err, errWrongSealer) {
-			return nil,
-				snap.Usage(err.Error(), "set it in the source's configuration to the key they were encrypted with")
+			return nil, snap.Usage(err.Error(), "set auth.key_encryption_key in the source's configuration to the key "+
+				"that encrypted the signing keys")
 		}
 		if err != nil {
 			return nil, err

@@ -21,8 +21,8 @@ const AccessLife = 10 * time.Minute
 // leeway is the accepted difference between the clocks of two replicas.
 const leeway = 5 * time.Second
 
-// The types of our tokens, in the JOSE header. They keep an ID token from being
-// used as an access token (RFC 9068 section 4).
+// The types of our tokens, in the JOSE header. They keep an ID token from being used as an access
+// token (RFC 9068 section 4).
 const (
 	typeAccess = "at+jwt"
 	typeID     = "JWT"

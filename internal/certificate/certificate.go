@@ -32,10 +32,10 @@ const MaxSize = 32 << 10
 
 // Statement is the content of a certificate.
 type Statement struct {
-	Type          string    `json:"_type"`
-	Subject       []Subject `json:"subject"` // the snapshot's file
-	PredicateType string    `json:"predicateType"`
-	Predicate     Sanitized `json:"predicate"`
+	Type          string       `json:"_type"`
+	Subject       []Subject    `json:"subject"` // the snapshot's file
+	PredicateType string       `json:"predicateType"`
+	Predicate     Sanitization `json:"predicate"`
 }
 
 // Subject is a file.
@@ -49,8 +49,8 @@ type Digest struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Sanitized describes how a file was made.
-type Sanitized struct {
+// Sanitization describes how a masked file was made.
+type Sanitization struct {
 	Source  Subject   `json:"source"`              // the original's file
 	Rules   string    `json:"rules,omitempty"`     // SHA-256 of the rules file
 	SQL     string    `json:"sql,omitempty"`       // SHA-256 of the SQL file
@@ -70,7 +70,7 @@ type LeakScan struct {
 }
 
 // Make signs a statement about a file.
-func Make(key Private, file Subject, how Sanitized) (json.RawMessage, error) {
+func Make(key Private, file Subject, how Sanitization) (json.RawMessage, error) {
 	payload, err := json.Marshal(Statement{statementType, []Subject{file}, predicateType, how})
 	if err != nil {
 		return nil, fmt.Errorf("make the certificate: %w", err)
@@ -96,13 +96,13 @@ var (
 // signed it. It fails if the certificate is damaged, altered or about another file, and with
 // [ErrUnknownKey] or [ErrRevokedKey]. All errors have the code policy_refused. If the key is
 // unknown, Check cannot say whether the certificate was altered.
-func Check(envelope []byte, sha256 string, known []Known) (Statement, Known, error) {
+func Check(envelope []byte, sha256 string, known []KnownKey) (Statement, KnownKey, error) {
 	e, s, err := read(envelope)
 	if err != nil {
-		return s, Known{}, err
+		return s, KnownKey{}, err
 	}
 	if s.Subject[0].Digest.SHA256 != sha256 {
-		return s, Known{}, refused("the certificate belongs to another file, or the file has changed since",
+		return s, KnownKey{}, refused("the certificate belongs to another file, or the file has changed since",
 			sanitizeAgain)
 	}
 	by, err := signerOf(&e, known)
@@ -140,21 +140,21 @@ func NamedKey(envelope []byte) string {
 }
 
 // signerOf returns the known key that signed an envelope.
-func signerOf(e *dsse.Envelope, known []Known) (Known, error) {
+func signerOf(e *dsse.Envelope, known []KnownKey) (KnownKey, error) {
 	id := e.Signatures[0].KeyID
-	at := slices.IndexFunc(known, func(k Known) bool { return k.Public.ID() == id })
-	if at < 0 {
-		return Known{}, &snap.Error{Code: snap.CodePolicy, Cause: ErrUnknownKey,
+	i := slices.IndexFunc(known, func(k KnownKey) bool { return k.Public.ID() == id })
+	if i < 0 {
+		return KnownKey{}, &snap.Error{Code: snap.CodePolicy, Cause: ErrUnknownKey,
 			Detail: "the certificate names the key " + id + ", which is not known here",
 			Hint:   "if you trust the key, add it with `snapcli keys trust`"}
 	}
-	k := known[at]
+	k := known[i]
 	v, err := dsse.NewEnvelopeVerifier(k.Public)
 	if err != nil {
-		return Known{}, fmt.Errorf("check the certificate: %w", err)
+		return KnownKey{}, fmt.Errorf("check the certificate: %w", err)
 	}
 	if _, err := v.Verify(context.Background(), e); err != nil {
-		return Known{}, refused("the certificate was altered after the key "+id+" signed it", sanitizeAgain)
+		return KnownKey{}, refused("the certificate was altered after the key "+id+" signed it", sanitizeAgain)
 	}
 	if k.Revoked {
 		return k, &snap.Error{Code: snap.CodePolicy, Cause: ErrRevokedKey,

@@ -17,7 +17,7 @@ const (
 
 func made(t *testing.T, key Private) []byte {
 	t.Helper()
-	text, err := Make(key, Subject{"shop-1", Digest{digest}}, Sanitized{Rules: "abc", Masked: 3, Tool: "v1",
+	text, err := Make(key, Subject{"shop-1", Digest{digest}}, Sanitization{Rules: "abc", Masked: 3, Tool: "v1",
 		Made: time.Unix(0, 0).UTC()})
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	key, stranger := New(), New()
 	text := made(t, key)
-	known := []Known{{Public: stranger.PublicKey(), Name: "b"}, {Public: key.PublicKey(), Name: "a"}}
+	known := []KnownKey{{Public: stranger.PublicKey(), Name: "b"}, {Public: key.PublicKey(), Name: "a"}}
 	s, by, err := Check(text, digest, known)
 	if err != nil || by.Name != "a" || s.Predicate.Masked != 3 || s.Predicate.Rules != "abc" {
 		t.Fatalf("%+v by %q, %v", s, by.Name, err)
@@ -58,13 +58,13 @@ func TestCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  []byte
 		sum   string
-		known []Known
+		known []KnownKey
 		want  string
 	}{
 		"another file":    {text, other, known, "belongs to another file"},
 		"an unknown key":  {text, digest, known[:1], "which is not known here"},
 		"no key at all":   {text, digest, nil, "which is not known here"},
-		"a revoked key":   {text, digest, []Known{{Public: key.PublicKey(), Revoked: true}}, "is revoked"},
+		"a revoked key":   {text, digest, []KnownKey{{Public: key.PublicKey(), Revoked: true}}, "is revoked"},
 		"no certificate":  {[]byte("{}"), digest, known, "cannot be read"},
 		"a long one":      {[]byte(`{"a":"` + strings.Repeat("a", MaxSize) + `"}`), digest, known, "be read"},
 		"no signature":    {altered(func(e map[string]any) { e["signatures"] = []any{} }), digest, known, "be read"},

@@ -29,8 +29,8 @@ type Public struct{ key ed25519.PublicKey }
 // Private is a private key. It implements the signer of DSSE.
 type Private struct{ key ed25519.PrivateKey }
 
-// Known is a public key that certificates are accepted from, unless it is revoked.
-type Known struct {
+// KnownKey is a public key whose certificates are accepted, unless the key is revoked.
+type KnownKey struct {
 	Public  Public
 	Name    string
 	Revoked bool

@@ -222,7 +222,7 @@ func (s *Service) remove(ctx context.Context, g store.Garbage) error {
 	if err := s.transfers.blobs.Delete(ctx, g.Blob); err != nil {
 		return err
 	}
-	return s.store.Removed(ctx, g)
+	return s.store.RecordRemoved(ctx, g)
 }
 
 // dropTimeout is how long a deletion waits for the object store to remove the bytes.

@@ -72,7 +72,7 @@ func (s *Service) envelope(ctx context.Context, c *call) (json.RawMessage, error
 // describeOne returns the call's snapshot with the fields that only the response for a single
 // snapshot has.
 func (s *Service) describeOne(ctx context.Context, c *call) (api.Snapshot, error) {
-	named, err := s.store.Named(ctx, c.caller, c.snapshot)
+	named, err := s.store.WithShareNames(ctx, c.caller, c.snapshot)
 	if err != nil {
 		return api.Snapshot{}, err
 	}

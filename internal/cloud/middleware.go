@@ -113,7 +113,7 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 // takes access away.
 func mayUseReserve(r *http.Request) *http.Request {
 	if reducesAccess(r) {
-		return r.WithContext(store.TakingAway(r.Context()))
+		return r.WithContext(store.AllowReserve(r.Context()))
 	}
 	return r
 }

@@ -116,7 +116,7 @@ func (m *remover) account(subject string, role snap.Role) int64 {
 	id, err := m.Store.ApplySignIn(ctx, store.SignIn{OrgID: m.org.ID, Issuer: m.issuer, Subject: subject,
 		Email: subject + "@acme.test", Role: role})
 	must(m.t, err)
-	must(m.t, m.Store.RecordSignIn(ctx, store.SignedIn{UserID: id}))
+	must(m.t, m.Store.RecordSignIn(ctx, store.InteractiveSignIn{UserID: id}))
 	return id
 }
 

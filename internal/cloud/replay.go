@@ -47,7 +47,7 @@ func ReplayRevocations(ctx context.Context, st *store.Store, org snap.OrgRef, li
 	if err := r.read(lines); err != nil {
 		return Replayed{}, err
 	}
-	return r.out, r.apply(store.TakingAway(ctx))
+	return r.out, r.apply(store.AllowReserve(ctx))
 }
 
 // replay is one run of [ReplayRevocations]. Its maps hold the last known states: true means ended.

@@ -61,7 +61,7 @@ func (s *Service) deleteRetention(ctx context.Context, in *targetInput) (*empty,
 // would delete: in both cases at most expireBatch snapshots, which the same query selects.
 func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.RetentionResult], error) {
 	c := callOf(ctx).caller
-	old, err := s.store.Outlived(ctx, c.Org.ID, expireBatch+1)
+	old, err := s.store.Expirable(ctx, c.Org.ID, expireBatch+1)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (s *Service) expireAll(ctx context.Context) error {
 			continue
 		}
 		for {
-			old, err := s.store.Outlived(ctx, org.ID, expireBatch)
+			old, err := s.store.Expirable(ctx, org.ID, expireBatch)
 			if err != nil {
 				return err
 			}

@@ -645,7 +645,7 @@ func certify(t *testing.T, key certificate.Private, content string) json.RawMess
 	sum := sha256.Sum256([]byte(content))
 	text, err := certificate.Make(key, certificate.Subject{Name: "shop-1",
 		Digest: certificate.Digest{SHA256: hex.EncodeToString(sum[:])}},
-		certificate.Sanitized{Masked: 3, Tool: "test", Made: time.Unix(0, 0).UTC()})
+		certificate.Sanitization{Masked: 3, Tool: "test", Made: time.Unix(0, 0).UTC()})
 	must(t, err)
 	return text
 }

@@ -177,7 +177,7 @@ func (a *Agent) certify(s Snapshot, d draft) (json.RawMessage, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	how := certificate.Sanitized{
+	how := certificate.Sanitization{
 		Source: certificate.Subject{Name: d.source.Name, Digest: certificate.Digest{SHA256: d.source.SHA256}},
 		Rules:  d.Sanitized.Rules, SQL: d.Sanitized.SQL, Masked: d.Sanitized.Masked, Kept: d.Sanitized.Kept,
 		Dropped: d.Sanitized.Dropped, Tool: snap.Version(), Made: s.Created,
@@ -222,14 +222,14 @@ func (a *Agent) checkCertificate(s Snapshot, v Verified) (*Certified, error) {
 	if err != nil {
 		return nil, err
 	}
-	var known []certificate.Known
+	var known []certificate.KnownKey
 	for _, k := range keys {
 		if public, err := certificate.ParsePublic(k.Public); err == nil {
-			known = append(known, certificate.Known{Public: public, Name: k.Name, Revoked: !k.Revoked.IsZero()})
+			known = append(known, certificate.KnownKey{Public: public, Name: k.Name, Revoked: !k.Revoked.IsZero()})
 		}
 	}
 	if key, ok, err := a.signer(); err == nil && ok {
-		known = append(known, certificate.Known{Public: key.PublicKey(), Name: "own"})
+		known = append(known, certificate.KnownKey{Public: key.PublicKey(), Name: "own"})
 	}
 	stated, by, err := certificate.Check(s.Certificate, s.SHA256, known)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	sign := func(key certificate.Private, sum, rules string) json.RawMessage {
 		t.Helper()
 		text, err := certificate.Make(key, certificate.Subject{Name: made.Name,
-			Digest: certificate.Digest{SHA256: sum}}, certificate.Sanitized{Rules: rules, Made: time.Unix(0, 0)})
+			Digest: certificate.Digest{SHA256: sum}}, certificate.Sanitization{Rules: rules, Made: time.Unix(0, 0)})
 		if err != nil {
 			t.Fatal(err)
 		}

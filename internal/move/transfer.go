@@ -142,7 +142,7 @@ func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte,
 	if err := eachObject(ctx, t.from.Objects, t.object); err != nil {
 		return t.report, err
 	}
-	err = t.to.CopyFrom(ctx, t.from, reseal, func(c store.Copied) { t.progress.table(c.Table, c.Rows) })
+	err = t.to.CopyFrom(ctx, t.from, reseal, func(c store.CopiedTable) { t.progress.table(c.Table, c.Rows) })
 	if err != nil {
 		return t.report, err
 	}
@@ -177,7 +177,7 @@ func eachObject(ctx context.Context, list func(context.Context, string, int) ([]
 
 // object copies one object and reads it again, unless an earlier run did.
 func (t *transfer) object(ctx context.Context, o store.Object) error {
-	present, err := t.to.HasArrived(ctx, o)
+	present, err := t.to.IsCopied(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (p *program) user() *cobra.Command {
 		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
-				return s.SetDisabled(store.TakingAway(c.Context()), m.ID, true)
+				return s.SetDisabled(store.AllowReserve(c.Context()), m.ID, true)
 			})
 		},
 	}, &cobra.Command{

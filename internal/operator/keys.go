@@ -316,7 +316,7 @@ func (p *program) keyRevoke() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := s.RevokeOrgKey(store.TakingAway(c.Context()), o.ID, id); err != nil {
+				if err := s.RevokeOrgKey(store.AllowReserve(c.Context()), o.ID, id); err != nil {
 					if snap.CodeOf(err) == snap.CodeNotFound {
 						return &snap.Error{Code: snap.CodeNotFound,
 							Detail: fmt.Sprintf("%s has no live key %d", org, id),

@@ -83,7 +83,7 @@ func (h *handler) patchGroup(w http.ResponseWriter, r *http.Request, by store.Re
 	}
 	ctx := r.Context()
 	if onlyRemoves(c) { // so that it works even on a full disk
-		ctx = store.TakingAway(ctx)
+		ctx = store.AllowReserve(ctx)
 	}
 	if _, err := h.Store.ChangeSCIMGroup(ctx, by, r.PathValue("id"), c); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (h *handler) patchGroup(w http.ResponseWriter, r *http.Request, by store.Re
 // onlyRemoves reports whether a change does nothing but remove members.
 func onlyRemoves(c store.SCIMGroupChange) bool {
 	for _, step := range c.Members {
-		if step.Do != store.SCIMRemove && len(step.IDs) > 0 { // replacing with none removes all
+		if step.Action != store.SCIMRemove && len(step.IDs) > 0 { // replacing with none removes all
 			return false
 		}
 	}

@@ -170,8 +170,8 @@ func setGroup(c *store.SCIMGroupChange, attribute string, value json.RawMessage)
 }
 
 // memberStep returns the change that an operation makes to a group's members.
-func memberStep(op string, p path, value json.RawMessage) (step store.SCIMMembers, err error) {
-	step.Do = map[string]store.SCIMDo{opAdd: store.SCIMAdd, opReplace: store.SCIMReplace,
+func memberStep(op string, p path, value json.RawMessage) (step store.SCIMMemberChange, err error) {
+	step.Action = map[string]store.SCIMAction{opAdd: store.SCIMAdd, opReplace: store.SCIMReplace,
 		opRemove: store.SCIMRemove}[op]
 	if p.where != nil {
 		if op != opRemove || p.sub != "" || len(p.where) != 1 || p.where[0].attribute != "value" {
@@ -184,7 +184,7 @@ func memberStep(op string, p path, value json.RawMessage) (step store.SCIMMember
 		return step, invalid("invalidPath", "a member's sub-attributes cannot be changed")
 	}
 	if op == opRemove && isNull(value) {
-		step.Do = store.SCIMReplace // replacing the members with none removes all of them
+		step.Action = store.SCIMReplace // replacing the members with none removes all of them
 		return step, nil
 	}
 	step.IDs, err = memberIDs(value)

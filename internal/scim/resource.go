@@ -110,7 +110,7 @@ func groupResource(body []byte) (c store.SCIMGroupChange, err error) {
 		return c, invalid("invalidValue", "displayName is required")
 	}
 	ids, err := memberIDs(attributes["members"])
-	c.Members = []store.SCIMMembers{{Do: store.SCIMReplace, IDs: ids}}
+	c.Members = []store.SCIMMemberChange{{Action: store.SCIMReplace, IDs: ids}}
 	return c, err
 }
 

@@ -65,7 +65,7 @@ func (h *handler) changeUser(w http.ResponseWriter, r *http.Request, by store.Re
 	}
 	ctx := r.Context()
 	if c.Active != nil && !*c.Active { // so that it works even on a full disk
-		ctx = store.TakingAway(ctx)
+		ctx = store.AllowReserve(ctx)
 	}
 	u, err := h.Store.ChangeSCIMUser(ctx, by, r.PathValue("id"), c)
 	if err != nil {

@@ -170,7 +170,7 @@ func (s *Service) refuseToken(ctx context.Context, issuer, subject, why string) 
 // findTrust verifies a token against the rules that name its issuer. It returns the organization
 // that trusts the job, with its first rule that accepts the token. If several organizations trust
 // the job, the request must name one of them.
-func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (in organization, by Trust, issued auth.Issued,
+func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (in organization, by Trust, issued auth.IssuedToken,
 	err error) {
 	named := auth.NamedIssuer(q.token)
 	why := "no rule names this issuer"
@@ -206,7 +206,7 @@ func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (in organiza
 
 // checkToken verifies a token and compares it with a rule. If the rule does not accept the token,
 // it returns the reason. It fails if the issuer does not respond.
-func (s *Service) checkToken(ctx context.Context, rule Trust, q exchangeRequest) (t auth.Issued, reason string,
+func (s *Service) checkToken(ctx context.Context, rule Trust, q exchangeRequest) (t auth.IssuedToken, reason string,
 	err error) {
 	issuer, err := s.issuers.get(s, rule)
 	if err != nil {

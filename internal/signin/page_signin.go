@@ -100,7 +100,7 @@ func (s *Service) postSignIn(v *visit) error {
 	next := s.localPath(f.Get("next"))
 	org, userID, err := s.localSignIn(v, f)
 	if err == nil {
-		err = s.enter(v, org, store.SignedIn{UserID: userID})
+		err = s.enter(v, org, store.InteractiveSignIn{UserID: userID})
 	}
 	s.count("password", outcome(err))
 	if err != nil {

@@ -242,7 +242,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	if t.NotBefore.After(s.now()) {
 		return t, nil
 	}
-	ctx = store.TakingAway(ctx) // the check may find that the user has left, and an unshare may need it
+	ctx = store.AllowReserve(ctx) // the check may find that the user has left, and an unshare may need it
 	doubts, err := s.store.ClaimCheck(ctx, t, claimLife)
 	if err != nil {
 		return t, err

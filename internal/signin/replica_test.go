@@ -53,7 +53,7 @@ func TestAnyReplicaAnswersAnyStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := two.store.RecordSignIn(t.Context(), store.SignedIn{UserID: m.ID}); err != nil {
+		if err := two.store.RecordSignIn(t.Context(), store.InteractiveSignIn{UserID: m.ID}); err != nil {
 			t.Fatal(err)
 		}
 		if err := two.store.ApproveDevice(t.Context(), grant.UserCode, m.ID); err != nil {

@@ -62,7 +62,7 @@ func (s *Service) Handler() http.Handler {
 func allowReserve(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/device_authorization") && !strings.HasSuffix(r.URL.Path, "/account/keys") {
-			r = r.WithContext(store.TakingAway(r.Context()))
+			r = r.WithContext(store.AllowReserve(r.Context()))
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -38,10 +38,10 @@ func (h *house) reported(r store.Reporter, externalID string) store.SCIMUser {
 	return u
 }
 
-func (h *house) regroup(r store.Reporter, id string, do store.SCIMDo, members ...string) {
+func (h *house) regroup(r store.Reporter, id string, do store.SCIMAction, members ...string) {
 	h.t.Helper()
 	if _, err := h.store.ChangeSCIMGroup(h.t.Context(), r, id,
-		store.SCIMGroupChange{Members: []store.SCIMMembers{{Do: do, IDs: members}}}); err != nil {
+		store.SCIMGroupChange{Members: []store.SCIMMemberChange{{Action: do, IDs: members}}}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -54,7 +54,7 @@ func TestSCIMGroupsGiveRoles(t *testing.T) {
 	r := h.reporter()
 	mia, name := h.reported(r, "subject-1"), "admins"
 	g, err := h.store.AddSCIMGroup(t.Context(), r, store.SCIMGroupChange{DisplayName: &name,
-		Members: []store.SCIMMembers{{IDs: []string{mia.ID}}}})
+		Members: []store.SCIMMemberChange{{IDs: []string{mia.ID}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

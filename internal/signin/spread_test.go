@@ -68,7 +68,7 @@ func (h *house) signInMany(slug string, p *idp, people int) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if err := h.store.RecordSignIn(ctx, store.SignedIn{UserID: id,
+		if err := h.store.RecordSignIn(ctx, store.InteractiveSignIn{UserID: id,
 			Refresh: h.sealer.Seal(fmt.Sprint("sign-in:", id), fmt.Append(nil, "refresh-", i))}); err != nil {
 			h.t.Fatal(err)
 		}

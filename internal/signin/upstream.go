@@ -129,8 +129,8 @@ func (s *Service) applyAnswer(v *visit) error {
 	if err != nil {
 		return err
 	}
-	err = s.enter(v, org, store.SignedIn{UserID: userID, Began: began, Refresh: s.sealed(userID, token.RefreshToken),
-		SID: p.Session})
+	err = s.enter(v, org, store.InteractiveSignIn{UserID: userID, Began: began,
+		Refresh: s.sealed(userID, token.RefreshToken), SID: p.Session})
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Dis
 }
 
 // enter signs a person's browser in until they must sign in again, unless their account is disabled.
-func (s *Service) enter(v *visit, org organization, in store.SignedIn) error {
+func (s *Service) enter(v *visit, org organization, in store.InteractiveSignIn) error {
 	ctx := v.r.Context()
 	if err := s.store.RecordSignIn(ctx, in); err != nil {
 		return err

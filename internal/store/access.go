@@ -64,8 +64,8 @@ const countViewers = `
 	JOIN users u ON u.id = m.principal AND u.disabled = 0
 	WHERE g.snapshot = $1 AND ` + liveGrant + ` AND u.org_id = $3`
 
-// grantsOn returns all grants on a snapshot that the caller can see, including ended ones, by kind
-// and name.
+// grantsOn returns all grants on a snapshot, including expired ones, sorted by kind and name. It
+// returns none if the caller cannot see the snapshot.
 func (s *Store) grantsOn(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.Access, error) {
 	return collect(ctx, s, `
 		SELECT r.audience, r.expires_at, r.created_at, coalesce(b.email, ''),
@@ -102,7 +102,7 @@ func scanAccess(rows *sql.Rows) (a snap.Access, err error) {
 	return a, err
 }
 
-// Ways returns the grants through which the caller sees a snapshot, by kind and name.
+// Ways returns the grants through which the caller sees a snapshot, sorted by kind and name.
 func (s *Store) Ways(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.Access, error) {
 	groups, err := s.GroupsOf(ctx, c)
 	if err != nil {
@@ -126,14 +126,14 @@ func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, emai
 	if err != nil {
 		return m, snap.Verdict{}, err
 	}
-	as := snap.Caller{Org: c.Org, User: &m.User, Role: m.Role, Groups: m.Groups, GroupsUnknown: m.GroupsUnknown}
-	return m, snap.Judge(as, m.Disabled, grants, s.now()), nil
+	user := snap.Caller{Org: c.Org, User: &m.User, Role: m.Role, Groups: m.Groups, GroupsUnknown: m.GroupsUnknown}
+	return m, snap.Judge(user, m.Disabled, grants, s.now()), nil
 }
 
 // Newcomers returns the users of the caller's organization who cannot see the snapshot now but
-// could see it after a share. It returns at most limit of them, sorted by e-mail, and their total
-// number. groupID is empty for the org-wide share. Newcomers fails with code group_not_found if
-// there is no such group.
+// could see it after a share with the group groupID or, if groupID is empty, after an org-wide
+// share. It returns at most limit of them, sorted by e-mail, and their total number. Newcomers
+// fails with code group_not_found if there is no such group.
 func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string,
 	limit int) (users []snap.User, count int, err error) {
 	audience := snap.AudienceOf(snap.KindMembers, c.Org.ID)
@@ -148,15 +148,15 @@ func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, 
 		}
 		audience = snap.AudienceOf(snap.KindGroup, group)
 	}
-	const would = ` FROM membership a JOIN users u ON u.id = a.principal AND u.disabled = 0
+	const newcomers = ` FROM membership a JOIN users u ON u.id = a.principal AND u.disabled = 0
 		WHERE a.audience = $1 AND NOT EXISTS (
 			SELECT 1 FROM membership m JOIN grants g ON g.audience = m.audience AND g.snapshot = $3
 			WHERE m.principal = u.id AND ` + liveGrant + `)`
 	args := []any{int64(audience), s.now().UnixMilli(), sn.Key}
-	if err := s.row(ctx, `SELECT count(*)`+would, args...).Scan(&count); err != nil {
+	if err := s.row(ctx, `SELECT count(*)`+newcomers, args...).Scan(&count); err != nil {
 		return nil, 0, err
 	}
-	users, err = collect(ctx, s, `SELECT u.id, u.email, u.name`+would+` ORDER BY u.email_folded, u.id LIMIT $4`,
+	users, err = collect(ctx, s, `SELECT u.id, u.email, u.name`+newcomers+` ORDER BY u.email_folded, u.id LIMIT $4`,
 		func(rows *sql.Rows) (u snap.User, err error) {
 			err = rows.Scan(&u.ID, &u.Email, &u.Name)
 			return u, err

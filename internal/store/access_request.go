@@ -12,14 +12,14 @@ import (
 
 // A person who was sent a link can ask for access to a snapshot without learning whether the
 // snapshot exists. So a request stores only the ID that was typed. Every request costs the same and
-// counts against the same limit, even if no such snapshot exists. Refusals are not disclosed: to the
-// person who asked, a refused request looks like one that nobody answered. Background work finds the
-// snapshots and records the requests for them.
+// counts against the same limit, even if no such snapshot exists. Refusals are not disclosed: to
+// the person who asked, a refused request looks like one that nobody answered. Background work
+// finds the snapshots and records the requests for them.
 
 // Limits of requests for access.
 const (
-	MostAccessRequests = 20                  // open or refused requests of one person
-	AccessRequestLife  = 14 * 24 * time.Hour // after that, a request lapses
+	MaxAccessRequests = 20                  // open or refused requests of one person
+	AccessRequestLife = 14 * 24 * time.Hour // after that, a request lapses
 )
 
 // AccessRequest is a person's request for access to a snapshot. Snapshot, Person, Org and Groups
@@ -36,8 +36,8 @@ type AccessRequest struct {
 }
 
 // RequestAccess stores a request of the caller. Repeating an open or refused request changes
-// nothing. RequestAccess fails with code rate_limited if the caller already has
-// [MostAccessRequests] open or refused requests for other snapshots.
+// nothing. RequestAccess fails with code rate_limited if the caller already has [MaxAccessRequests]
+// open or refused requests for other snapshots.
 func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, reason string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := s.lockUser(ctx, tx, c.User.ID); err != nil {
@@ -50,7 +50,7 @@ func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, re
 			c.User.ID, snapshotID, now.Add(-AccessRequestLife).UnixMilli()).Scan(&others); err != nil {
 			return err
 		}
-		if others >= MostAccessRequests {
+		if others >= MaxAccessRequests {
 			return &snap.Error{Code: snap.CodeRateLimited, RetryAfter: time.Hour,
 				Detail: fmt.Sprintf("you have %d open requests for access; more are not allowed", others),
 				Hint:   "withdraw one that you no longer need, or wait until one expires"}
@@ -62,7 +62,8 @@ func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, re
 					ELSE access_requests.state END,
 				told = CASE WHEN access_requests.created_at <= $5 OR access_requests.state = 'answered' THEN 0
 					ELSE access_requests.told END,
-				reason = CASE WHEN access_requests.created_at <= $5 THEN excluded.reason ELSE access_requests.reason END,
+				reason = CASE WHEN access_requests.created_at <= $5 THEN excluded.reason
+					ELSE access_requests.reason END,
 				created_at = CASE WHEN access_requests.created_at <= $5 THEN excluded.created_at
 					ELSE access_requests.created_at END`,
 			c.User.ID, snapshotID, reason, now.UnixMilli(), now.Add(-AccessRequestLife).UnixMilli())
@@ -70,13 +71,9 @@ func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, re
 	})
 }
 
-// lockUser makes other transactions that lock the same user wait until this one ends. SQLite has
-// one writer, so it needs no lock.
+// lockUser makes other transactions that lock the same user wait until this one ends.
 func (s *Store) lockUser(ctx context.Context, tx *sql.Tx, id int64) error {
-	if s.dialect == sqlite {
-		return nil
-	}
-	return tx.QueryRowContext(ctx, `SELECT id FROM users WHERE id = $1 FOR UPDATE`, id).Scan(&id)
+	return tx.QueryRowContext(ctx, `SELECT id FROM users WHERE id = $1`+s.rowLock(`FOR UPDATE`), id).Scan(&id)
 }
 
 // OwnAccessRequests returns the caller's requests, the newest first, except those that the caller
@@ -170,9 +167,10 @@ func (s *Store) RefuseAccess(ctx context.Context, c snap.Caller, id int64) error
 		var sn snap.Snapshot
 		var owner int64
 		var email string
-		err := tx.QueryRowContext(ctx, `SELECT s.key, s.id, s.target, s.name, coalesce(s.owner_id, 0), u.email`+answerable+`
-			AND r.id = $6`, c.Org.ID, flag(c.IsAdmin()), userID(c).Int64, now.Add(-AccessRequestLife).UnixMilli(),
-			now.UnixMilli(), id).Scan(&sn.Key, &sn.ID, &sn.Target, &sn.Name, &owner, &email)
+		err := tx.QueryRowContext(ctx, `SELECT s.key, s.id, s.target, s.name, coalesce(s.owner_id, 0), u.email
+			`+answerable+` AND r.id = $6`, c.Org.ID, flag(c.IsAdmin()), userID(c).Int64,
+			now.Add(-AccessRequestLife).UnixMilli(), now.UnixMilli(), id).
+			Scan(&sn.Key, &sn.ID, &sn.Target, &sn.Name, &owner, &email)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errNoRequest()
 		}
@@ -203,23 +201,24 @@ func (s *Store) ReportRequests(ctx context.Context) (reported int, err error) {
 		return 0, err
 	}
 	for {
-		ids, err := collect(ctx, s, `SELECT id FROM access_requests WHERE told = 0 ORDER BY id LIMIT 100`, scanOne[int64])
+		ids, err := collect(ctx, s, `SELECT id FROM access_requests WHERE told = 0 ORDER BY id LIMIT 100`,
+			scanOne[int64])
 		if err != nil || len(ids) == 0 {
 			return reported, err
 		}
 		for _, id := range ids {
-			told, err := s.reportRequest(ctx, id)
+			recorded, err := s.reportRequest(ctx, id)
 			if err != nil {
 				return reported, err
 			}
-			if told {
+			if recorded {
 				reported++
 			}
 		}
 	}
 }
 
-func (s *Store) reportRequest(ctx context.Context, id int64) (told bool, err error) {
+func (s *Store) reportRequest(ctx context.Context, id int64) (recorded bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE access_requests SET told = 1 WHERE id = $1 AND told = 0`, id)
 		if err != nil {
@@ -232,8 +231,8 @@ func (s *Store) reportRequest(ctx context.Context, id int64) (told bool, err err
 		var e snap.AuditEntry
 		var org, owner int64
 		user := &snap.User{}
-		err = tx.QueryRowContext(ctx, `SELECT s.org_id, s.id, s.target, s.name, coalesce(s.owner_id, 0), u.id, u.email, o.slug
-			FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
+		err = tx.QueryRowContext(ctx, `SELECT s.org_id, s.id, s.target, s.name, coalesce(s.owner_id, 0),
+				u.id, u.email, o.slug FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 			JOIN users u ON u.id = r.user_id AND u.disabled = 0 JOIN orgs o ON o.id = u.org_id
 			WHERE r.id = $1 AND r.state = 'open'`, id).
 			Scan(&org, &e.Snapshot, &e.Detail.Target, &e.Detail.Name, &owner, &user.ID, &user.Email, &by.Org.Slug)
@@ -243,9 +242,9 @@ func (s *Store) reportRequest(ctx context.Context, id int64) (told bool, err err
 		if err != nil {
 			return err
 		}
-		by.User, told = user, true
+		by.User, recorded = user, true
 		e.Action = snap.AuditAccessRequested
 		return s.recordFor(ctx, tx, org, by, e, owner)
 	})
-	return told, err
+	return recorded, err
 }

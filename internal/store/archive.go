@@ -146,10 +146,10 @@ func (s *Store) Archive(ctx context.Context, c Chunk) error {
 }
 
 // errChunk reports an object of the archive that is missing or damaged.
-func errChunk(c Chunk, what string) error {
+func errChunk(c Chunk, problem string) error {
 	return &snap.Error{Code: snap.CodeConflict,
 		Detail: fmt.Sprintf("lines %d to %d of the audit log are archived in the object %s, %s", c.First, c.last(),
-			c.Key, what),
+			c.Key, problem),
 		Hint: "restore this object from a backup or an earlier version of the bucket"}
 }
 
@@ -248,10 +248,11 @@ func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) 
 				return nil, err
 			}
 			if len(entries) < limit-len(records) || entries[len(entries)-1].Seq != next+int64(len(entries))-1 {
-				if _, moved, err := s.chunkOf(ctx, orgID, next); err != nil || moved {
-					if err != nil {
-						return nil, err
-					}
+				_, moved, err := s.chunkOf(ctx, orgID, next)
+				if err != nil {
+					return nil, err
+				}
+				if moved {
 					continue // the line has been archived in the meantime
 				}
 			}

@@ -1,9 +1,9 @@
 package store
 
-// This file is the only one that knows how SQL reads a snap.Audience: the kind is in the three low
-// bits, the subject above them. The constants up to isUserOrGroup are appended to an audience.
-// Those from membersOf on are appended to the identifier of an organization or a group and convert
-// it to an audience.
+// Only this file knows how SQL reads a snap.Audience: the kind is in the three low bits, the
+// subject above them. The constants up to isUserOrGroup are appended to an audience. The constants
+// from membersOf on are appended to the identifier of an organization or a group and convert it to
+// an audience.
 const (
 	kindOf    = ` & 7`
 	subjectOf = ` >> 3`
@@ -14,7 +14,9 @@ const (
 	isNotRecipients = kindOf + ` <> 4`
 	isUserOrGroup   = kindOf + ` IN (0, 3)`
 
-	ofGroup = `kind = 3` // a row of membership in a group; its column kind repeats that of its audience
+	// isGroupMembership selects the rows of the table membership that are about groups. The column
+	// kind repeats the kind of the row's audience.
+	isGroupMembership = `kind = 3`
 
 	membersOf    = ` * 8 + 2`
 	groupOf      = ` * 8 + 3`
@@ -22,4 +24,4 @@ const (
 )
 
 // callersGroups selects the rows m of membership that hold the groups of the principal $1.
-const callersGroups = `m.principal = $1 AND m.` + ofGroup
+const callersGroups = `m.principal = $1 AND m.` + isGroupMembership

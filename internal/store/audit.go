@@ -27,7 +27,7 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 // 0.
 func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Caller, e snap.AuditEntry,
 	noticeTo int64) error {
-	var w waiting
+	var w pendingLines
 	if err := w.add(orgID, s.fillIn(ctx, c, e), noticeTo); err != nil {
 		return err
 	}
@@ -38,22 +38,22 @@ func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.C
 	return nil
 }
 
-// waiting holds lines that have no numbers yet, to be written by one statement.
-type waiting struct {
-	places []string
-	args   []any
+// pendingLines holds lines without numbers, which one statement inserts.
+type pendingLines struct {
+	rows []string // of placeholders
+	args []any
 }
 
-func (w *waiting) add(orgID int64, e snap.AuditEntry, noticeTo int64) error {
+func (w *pendingLines) add(orgID int64, e snap.AuditEntry, noticeTo int64) error {
 	body, err := json.Marshal(e)
 	n := len(w.args)
-	w.places = append(w.places, fmt.Sprintf("($%d, $%d, $%d)", n+1, n+2, n+3))
+	w.rows = append(w.rows, fmt.Sprintf("($%d, $%d, $%d)", n+1, n+2, n+3))
 	w.args = append(w.args, orgID, string(body), nullID(noticeTo))
 	return err
 }
 
-func (w *waiting) insert() (text string, args []any) {
-	return `INSERT INTO audit_waiting(org_id, body, notice_to) VALUES` + strings.Join(w.places, ", "), w.args
+func (w *pendingLines) insert() (text string, args []any) {
+	return `INSERT INTO audit_waiting(org_id, body, notice_to) VALUES` + strings.Join(w.rows, ", "), w.args
 }
 
 // fillIn adds the caller, the time and the request's origin to a line.
@@ -89,7 +89,7 @@ func (s *Store) linesOn(ctx context.Context, c snap.Caller, sn snap.Snapshot, ac
 	d snap.AuditDetail) (text string, args []any, err error) {
 	d.Target = sn.Target
 	e := s.fillIn(ctx, c, snap.AuditEntry{Action: action, Snapshot: sn.ID, Detail: d})
-	var w waiting
+	var w pendingLines
 	err = w.add(sn.Org.ID, e, 0)
 	if err == nil && c.Org.ID != 0 && c.Org.ID != sn.Org.ID {
 		err = w.add(c.Org.ID, e, 0)
@@ -240,12 +240,12 @@ func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
 	return e, err
 }
 
-// scanLine is like scanEntry, and also returns the text whose hash is in the tree. into holds
+// scanLine is like scanEntry, and also returns the text whose hash is in the tree. preceding holds
 // pointers for the columns that precede those of the entry.
-func scanLine(rows *sql.Rows, into ...any) (e snap.AuditEntry, body string, err error) {
+func scanLine(rows *sql.Rows, preceding ...any) (e snap.AuditEntry, body string, err error) {
 	var seq, at int64
 	var action, actor, snapshot, hash string
-	if err := rows.Scan(append(into, &seq, &at, &action, &actor, &snapshot, &hash, &body)...); err != nil {
+	if err := rows.Scan(append(preceding, &seq, &at, &action, &actor, &snapshot, &hash, &body)...); err != nil {
 		return e, "", err
 	}
 	if e, err = entryOf(body); err != nil {

@@ -38,8 +38,9 @@ func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action 
 	actor.User = &snap.User{}
 	var d snap.AuditDetail
 	err := tx.QueryRowContext(ctx, `
-		SELECT o.id, o.slug, u.id, u.email, n.kind, n.name FROM sessions n JOIN users u ON u.id = n.user_id JOIN orgs o ON o.id = u.org_id
-		WHERE n.id = $1`, id).Scan(&actor.Org.ID, &actor.Org.Slug, &actor.User.ID, &actor.User.Email, &d.Kind, &d.Name)
+		SELECT o.id, o.slug, u.id, u.email, n.kind, n.name
+		FROM sessions n JOIN users u ON u.id = n.user_id JOIN orgs o ON o.id = u.org_id WHERE n.id = $1`, id).
+		Scan(&actor.Org.ID, &actor.Org.Slug, &actor.User.ID, &actor.User.Email, &d.Kind, &d.Name)
 	if err != nil {
 		return err
 	}
@@ -93,13 +94,9 @@ func (s *Store) userDetail(ctx context.Context, tx *sql.Tx, where string, args .
 	if err != nil {
 		return d, 0, err
 	}
-	rows, err := tx.QueryContext(ctx, `
-		SELECT g.group_id FROM membership m JOIN groups g ON g.id = m.audience`+subjectOf+` WHERE `+callersGroups+`
-			ORDER BY g.group_id`, id)
-	if err != nil {
-		return d, 0, err
-	}
 	d.Account = id
-	d.Groups, err = drain(rows, scanOne[string])
+	d.Groups, err = txCollect(ctx, tx, `
+		SELECT g.group_id FROM membership m JOIN groups g ON g.id = m.audience`+subjectOf+` WHERE `+callersGroups+`
+			ORDER BY g.group_id`, scanOne[string], id)
 	return d, org, err
 }

@@ -30,7 +30,7 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 		return err
 	}
 	defer s.Close()
-	if known, err := s.has(ctx, "snapshots"); err != nil || !known {
+	if known, err := s.hasTable(ctx, "snapshots"); err != nil || !known {
 		return errors.Join(err, snap.Usage("the database in "+dataDir+" is empty",
 			"start the service once, or name its configuration with --config"))
 	}
@@ -51,12 +51,11 @@ func trim(ctx context.Context, file string) error {
 	}
 	defer db.Close()
 	for _, t := range tables() {
-		if t.stays == "" {
+		if t.whyNotCopied == "" {
 			continue
 		}
 		var known bool // databases from older services may lack the table
-		if err := db.QueryRowContext(ctx,
-			`SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`, t.name).Scan(&known); err != nil {
+		if err := db.QueryRowContext(ctx, hasTableSQLite, t.name).Scan(&known); err != nil {
 			return err
 		}
 		if !known {
@@ -100,21 +99,21 @@ func (c *Copy) Close() error { return c.db.Close() }
 
 // Objects is like [Frozen.Objects], for the copy.
 func (c *Copy) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
-	held, err := c.held(ctx)
+	needed, err := c.neededObjects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return objects(ctx, c.db, held, after, limit)
+	return objects(ctx, c.db, needed, after, limit)
 }
 
-// held returns a subquery for the objects that the copy needs. A copy from an older service has no
-// archive.
-func (c *Copy) held(ctx context.Context) (string, error) {
+// neededObjects returns a subquery for the objects that the copy needs. A copy from an older
+// service has no archive.
+func (c *Copy) neededObjects(ctx context.Context) (string, error) {
 	archives, err := hasColumns(ctx, c.db, "audit_archive", "blob")
 	if err == nil && !archives {
 		return `(SELECT blob, size, sha256 FROM snapshots)`, nil
 	}
-	return held, err
+	return neededObjects, err
 }
 
 // Check runs SQLite's integrity check on the whole copy and verifies every audit chain.
@@ -175,7 +174,7 @@ type head struct {
 func (h head) check(ctx context.Context, q querier) error {
 	var chain snap.AuditChain
 	var sum auditlog.Sum
-	archived, err := h.skip(ctx, q, &chain, &sum)
+	archived, err := h.addArchived(ctx, q, &chain, &sum)
 	if err != nil {
 		return err
 	}
@@ -194,7 +193,8 @@ func (h head) check(ctx context.Context, q querier) error {
 		if err != nil {
 			return err
 		}
-		if sum.Add(body); sum.Size() == h.size {
+		sum.Add(body)
+		if sum.Size() == h.size {
 			signed = sum.Root()
 		}
 	}
@@ -208,8 +208,8 @@ func (h head) check(ctx context.Context, q querier) error {
 	return nil
 }
 
-// skip adds the archived lines to the chain and the tree, and returns how many there are.
-func (h head) skip(ctx context.Context, q querier, chain *snap.AuditChain, sum *auditlog.Sum) (int64, error) {
+// addArchived adds the archived lines to the chain and the tree, and returns their number.
+func (h head) addArchived(ctx context.Context, q querier, chain *snap.AuditChain, sum *auditlog.Sum) (int64, error) {
 	if archives, err := hasColumns(ctx, q, "audit_archive", "blob"); err != nil || !archives {
 		return 0, err
 	}
@@ -217,19 +217,12 @@ func (h head) skip(ctx context.Context, q querier, chain *snap.AuditChain, sum *
 	if err != nil {
 		return 0, err
 	}
-	last, err := drain(rows, scanOne[string])
+	lastHashes, err := drain(rows, scanOne[string])
 	if err != nil {
 		return 0, err
 	}
-	tree := auditlog.Tree{Nodes: func(lines []int64) (map[int64][]byte, error) {
-		text, args := nodesOf(h.org, lines)
-		rows, err := q.QueryContext(ctx, text, args...)
-		if err != nil {
-			return nil, err
-		}
-		return scanNodes(rows)
-	}}
-	for _, hash := range last {
+	tree := treeOf(ctx, q, h.org)
+	for _, hash := range lastHashes {
 		root, err := tree.ChunkRoot(sum.Size() + 1)
 		if err != nil {
 			return 0, err
@@ -257,9 +250,9 @@ func hasColumns(ctx context.Context, q querier, table string, columns ...string)
 
 // Count returns how many objects the copy refers to.
 func (c *Copy) Count(ctx context.Context) (n int64, err error) {
-	held, err := c.held(ctx)
+	needed, err := c.neededObjects(ctx)
 	if err == nil {
-		err = c.db.QueryRowContext(ctx, `SELECT count(DISTINCT blob) FROM `+held+` AS h`).Scan(&n)
+		err = c.db.QueryRowContext(ctx, `SELECT count(DISTINCT blob) FROM `+needed+` AS o`).Scan(&n)
 	}
 	return n, err
 }

@@ -16,14 +16,16 @@ import (
 
 // callerColumns are the columns of organizations o and users u that scanCaller reads. The columns
 // of u may be null.
-const callerColumns = `o.id, o.slug, o.name, u.id, u.email, u.name, u.role, u.groups_unknown, u.groups_why, u.groups_as_of`
+const callerColumns = `o.id, o.slug, o.name,
+	u.id, u.email, u.name, u.role, u.groups_unknown, u.groups_why, u.groups_as_of`
 
-// scanCaller reads a row of callerColumns. The pointers in also receive the columns after these.
-func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
+// scanCaller reads a row of callerColumns. following holds pointers for the columns that follow
+// them.
+func scanCaller(row scanner, following ...any) (c snap.Caller, err error) {
 	var id, unknown, asOf sql.NullInt64
 	var email, name, role, why sql.NullString
 	err = row.Scan(append([]any{&c.Org.ID, &c.Org.Slug, &c.Org.Name, &id, &email, &name, &role, &unknown, &why, &asOf},
-		also...)...)
+		following...)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = snap.ErrUnauthenticated
 	}
@@ -64,7 +66,8 @@ func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, er
 // requests do not need. [Store.GroupsOf] returns them.
 func (s *Store) CallerWithoutGroups(ctx context.Context, userID int64) (snap.Caller, error) {
 	return scanCaller(s.row(ctx,
-		`SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))
+		`SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id
+		WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))
 }
 
 // KeyUse is the caller of a usable key, without groups, and the other facts that decide whether the
@@ -89,7 +92,7 @@ func (s *Store) CallerOfKeyID(ctx context.Context, id int64) (KeyUse, error) {
 	return s.callerOfKey(ctx, `k.id = $1`, id)
 }
 
-func (s *Store) callerOfKey(ctx context.Context, which string, arg any) (u KeyUse, err error) {
+func (s *Store) callerOfKey(ctx context.Context, condition string, arg any) (u KeyUse, err error) {
 	var k snap.Credential
 	var scopes, networks string
 	var used, expires, confirmed sql.NullInt64
@@ -97,13 +100,13 @@ func (s *Store) callerOfKey(ctx context.Context, which string, arg any) (u KeyUs
 		SELECT `+callerColumns+`, k.id, k.kind, k.name, k.scopes, k.last_used_at, k.expires_at, k.networks, i.checked_at
 		FROM api_keys k JOIN orgs o ON o.id = k.org_id LEFT JOIN users u ON u.id = k.user_id
 			LEFT JOIN sign_ins i ON i.user_id = k.user_id
-		WHERE `+which+usableKey+` AND (k.user_id IS NULL OR u.disabled = 0) AND o.closed = 0`, arg, s.now().UnixMilli()),
-		&k.ID, &k.Kind, &k.Name, &scopes, &used, &expires, &networks, &confirmed)
+		WHERE `+condition+usableKey+` AND (k.user_id IS NULL OR u.disabled = 0) AND o.closed = 0`,
+		arg, s.now().UnixMilli()), &k.ID, &k.Kind, &k.Name, &scopes, &used, &expires, &networks, &confirmed)
 	if err != nil {
 		return KeyUse{}, err
 	}
 	k.Scopes = splitScopes(scopes)
-	k.Until = earliest(timeOf(used).Add(touchEvery), timeOf(expires))
+	k.Until = earlier(timeOf(used).Add(touchEvery), timeOf(expires))
 	u.Credential, u.Used, u.Confirmed = k, timeOf(used), timeOf(confirmed)
 	u.Networks, err = splitNetworks(networks)
 	return u, err
@@ -116,8 +119,8 @@ func (s *Store) GroupsOf(ctx context.Context, c snap.Caller) ([]snap.Group, erro
 		WHERE `+callersGroups+` ORDER BY m.audience`, scanGroup, c.Principal())
 }
 
-// earliest returns the earlier of two times. A zero second time means never.
-func earliest(a, b time.Time) time.Time {
+// earlier returns the earlier of two times. If b is zero, it means never.
+func earlier(a, b time.Time) time.Time {
 	if b.IsZero() || a.Before(b) {
 		return a
 	}

@@ -21,15 +21,15 @@ type Card struct {
 // fails with snap.ErrNotFound if the caller can no longer see the snapshot.
 func (s *Store) SetCard(ctx context.Context, c snap.Caller, sn snap.Snapshot, card Card) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		gone, err := tx.ExecContext(ctx, `DELETE FROM cards WHERE snapshot = $1`, sn.Key)
+		res, err := tx.ExecContext(ctx, `DELETE FROM cards WHERE snapshot = $1`, sn.Key)
 		if err != nil {
 			return err
 		}
-		had, err := gone.RowsAffected()
+		deleted, err := res.RowsAffected()
 		if err != nil {
 			return err
 		}
-		if had > 0 || card.Head != "" && !pushedBy(c, sn) {
+		if deleted > 0 || card.Head != "" && !pushedBy(c, sn) {
 			if err := s.recordOn(ctx, tx, c, sn, snap.AuditCardChanged, snap.AuditDetail{Name: sn.Name}); err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ type CertificateKey struct {
 	Public  certificate.Public
 	Name    string
 	Created time.Time
-	Revoked time.Time // or zero
+	Revoked time.Time // zero if it is not revoked
 }
 
 // maxCertificateKeys is the maximum number of keys of an organization, including revoked ones.
@@ -125,30 +125,27 @@ func (s *Store) CheckCertificate(ctx context.Context, c snap.Caller, envelope []
 // AddCertificate stores the certificate of an unfinished push. It has no effect if the push already
 // has one.
 func (s *Store) AddCertificate(ctx context.Context, c snap.Caller, id, envelope string) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE uploads SET certificate = $2
-			WHERE id = $1 AND org_id = $3 AND certificate = ''`, id, envelope, c.Org.ID)
-		return err
-	})
+	return s.exec(ctx, `UPDATE uploads SET certificate = $2
+		WHERE id = $1 AND org_id = $3 AND certificate = ''`, id, envelope, c.Org.ID)
 }
 
 // Certify stores the certificate of a snapshot. It has no effect if the snapshot already has one.
 func (s *Store) Certify(ctx context.Context, c snap.Caller, sn snap.Snapshot, envelope string) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		made, err := tx.ExecContext(ctx, `UPDATE snapshots SET certificate = $2
+		res, err := tx.ExecContext(ctx, `UPDATE snapshots SET certificate = $2
 			WHERE key = $1 AND org_id = $3 AND certificate = ''`, sn.Key, envelope, c.Org.ID)
 		if err != nil {
 			return err
 		}
-		if n, err := made.RowsAffected(); err != nil || n == 0 {
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
 		return s.recordOn(ctx, tx, c, sn, snap.AuditCertified, snap.AuditDetail{Name: sn.Name})
 	})
 }
 
-// Envelope returns a snapshot's certificate as received, or "" if there is none. It fails
-// with snap.ErrNotFound if the caller can no longer see the snapshot.
+// Envelope returns a snapshot's certificate as received, or "" if there is none. It fails with
+// snap.ErrNotFound if the caller can no longer see the snapshot.
 func (s *Store) Envelope(ctx context.Context, c snap.Caller, sn snap.Snapshot) (envelope string, err error) {
 	err = s.row(ctx, `SELECT s.certificate FROM snapshots s WHERE s.key = $3 AND `+visible,
 		c.Principal(), s.now().UnixMilli(), sn.Key).Scan(&envelope)
@@ -180,16 +177,12 @@ func certificateOf(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (snap.Cert
 }
 
 func certificateKeys(ctx context.Context, tx *sql.Tx, orgID int64) ([]CertificateKey, error) {
-	rows, err := tx.QueryContext(ctx, selectCertificateKeys, orgID)
-	if err != nil {
-		return nil, err
-	}
-	return drain(rows, scanCertificateKey)
+	return txCollect(ctx, tx, selectCertificateKeys, scanCertificateKey, orgID)
 }
 
-func known(keys []CertificateKey) (all []certificate.Known) {
+func known(keys []CertificateKey) (all []certificate.KnownKey) {
 	for _, k := range keys {
-		all = append(all, certificate.Known{Public: k.Public, Name: k.Name, Revoked: !k.Revoked.IsZero()})
+		all = append(all, certificate.KnownKey{Public: k.Public, Name: k.Name, Revoked: !k.Revoked.IsZero()})
 	}
 	return all
 }

@@ -75,7 +75,7 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h 
 			`SELECT id FROM channels WHERE org_id = $1 AND target = $2 AND type = $3 AND coalesce(group_id, 0) = $4`,
 			c.Org.ID, target, string(t), group).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
-			err = s.makeChannel(ctx, tx, c, target, t, group, groupID, &id)
+			err = s.createChannel(ctx, tx, c, target, t, group, groupID, &id)
 		}
 		if err == nil && n.ExpectEvery != nil {
 			_, err = tx.ExecContext(ctx, `UPDATE channels SET expect_every = $2, overdue_after = -1 WHERE id = $1`, id,
@@ -92,10 +92,11 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h 
 	return one(collect(ctx, s, selectChannel+`WHERE h.id = $1`, scanChannel, id))
 }
 
-func (s *Store) makeChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, target string, t snap.Type, group int64,
+func (s *Store) createChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, target string, t snap.Type, group int64,
 	groupID string, id *int64) error {
 	err := tx.QueryRowContext(ctx,
-		`INSERT INTO channels(org_id, target, type, group_id, created_at, created_by) VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
+		`INSERT INTO channels(org_id, target, type, group_id, created_at, created_by)
+		VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
 		c.Org.ID, target, string(t), nullID(group), s.now().UnixMilli(), userID(c)).Scan(id)
 	if err != nil {
 		return err
@@ -111,7 +112,8 @@ func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) erro
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		d := snap.AuditDetail{Channel: id}
 		err := tx.QueryRowContext(ctx,
-			`DELETE FROM channels WHERE id = $1 AND org_id = $2 RETURNING target, type`, id, c.Org.ID).Scan(&d.Target, &d.Kind)
+			`DELETE FROM channels WHERE id = $1 AND org_id = $2 RETURNING target, type`, id, c.Org.ID).
+			Scan(&d.Target, &d.Kind)
 		if errors.Is(err, sql.ErrNoRows) {
 			return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no channel %d", id),
 				Hint: "list the channels to see which exist"}
@@ -130,7 +132,8 @@ func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) erro
 func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, target string, t snap.Type) error {
 	sn := snap.Snapshot{Org: c.Org, Target: target}
 	err := tx.QueryRowContext(ctx, `SELECT s.key, s.id FROM snapshots s JOIN targets t ON t.id = s.target_id
-		WHERE s.org_id = $1 AND t.name = $2 AND s.type = $3 ORDER BY s.key DESC LIMIT 1`, c.Org.ID, target, string(t)).Scan(&sn.Key, &sn.ID)
+		WHERE s.org_id = $1 AND t.name = $2 AND s.type = $3 ORDER BY s.key DESC LIMIT 1`,
+		c.Org.ID, target, string(t)).Scan(&sn.Key, &sn.ID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -140,15 +143,12 @@ func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, ta
 	return s.applyChannels(ctx, tx, sn, t)
 }
 
-// applyChannels makes the shares of a snapshot that the channels of its target and type call for. A
-// share that the organization's policy forbids is recorded as refused; the push still succeeds.
+// applyChannels shares a snapshot through the channels of its target and type. A share that the
+// organization's policy forbids is recorded as refused; the push still succeeds.
 func (s *Store) applyChannels(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, t snap.Type) error {
-	rows, err := tx.QueryContext(ctx,
-		selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`, sn.Org.ID, sn.Target, string(t))
-	if err != nil {
-		return err
-	}
-	channels, err := drain(rows, scanChannel)
+	channels, err := txCollect(ctx, tx,
+		selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`, scanChannel,
+		sn.Org.ID, sn.Target, string(t))
 	if err != nil || len(channels) == 0 {
 		return err
 	}
@@ -185,11 +185,11 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 		detail.Code = snap.CodeOf(refusal)
 		return s.recordOn(ctx, tx, by, sn, snap.AuditShareRefused, detail)
 	}
-	var there bool
+	var shared bool
 	err := tx.QueryRowContext(ctx,
 		`SELECT EXISTS (SELECT 1 FROM grants g WHERE g.audience = $1 AND g.snapshot = $3 AND `+liveGrant+`)`,
-		int64(audience), s.now().UnixMilli(), sn.Key).Scan(&there)
-	if err != nil || there {
+		int64(audience), s.now().UnixMilli(), sn.Key).Scan(&shared)
+	if err != nil || shared {
 		return err
 	}
 	if h.Group != nil {
@@ -201,37 +201,34 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 		return err
 	}
 	if _, err := tx.ExecContext(ctx,
-		`UPDATE grants SET channel = $3 WHERE audience = $1 AND snapshot = $2`, int64(audience), sn.Key, h.ID); err != nil {
+		`UPDATE grants SET channel = $3 WHERE audience = $1 AND snapshot = $2`,
+		int64(audience), sn.Key, h.ID); err != nil {
 		return err
 	}
 	return s.endChannelGrants(ctx, tx, by, h.ID, sn.Key)
 }
 
-// endChannelGrants ends the shares of a channel, except those of one snapshot.
-func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller, channel, but int64) error {
-	type ended struct {
+// endChannelGrants ends the shares of a channel, except those of the snapshot with the key except.
+func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller, channel, except int64) error {
+	type channelGrant struct {
 		sn snap.Snapshot
 		a  snap.Audience
 		d  snap.AuditDetail
 	}
-	rows, err := tx.QueryContext(ctx,
-		`SELECT g.audience, s.key, s.id, s.target, coalesce(n.group_id, '') FROM grants g JOIN snapshots s ON s.key = g.snapshot
+	all, err := txCollect(ctx, tx, `SELECT g.audience, s.key, s.id, s.target, coalesce(n.group_id, '')
+		FROM grants g JOIN snapshots s ON s.key = g.snapshot
 		LEFT JOIN groups n ON g.audience`+isGroup+` AND n.id = g.audience`+subjectOf+` WHERE g.channel = $1
-			AND g.snapshot <> $2`, channel, but)
+			AND g.snapshot <> $2`, func(rows *sql.Rows) (g channelGrant, err error) {
+		g.sn.Org = c.Org
+		err = rows.Scan(&g.a, &g.sn.Key, &g.sn.ID, &g.sn.Target, &g.d.Group)
+		g.d.OrgWide, g.d.Channel = g.d.Group == "", channel
+		return g, err
+	}, channel, except)
 	if err != nil {
 		return err
 	}
-	all, err := drain(rows, func(rows *sql.Rows) (e ended, err error) {
-		e.sn.Org = c.Org
-		err = rows.Scan(&e.a, &e.sn.Key, &e.sn.ID, &e.sn.Target, &e.d.Group)
-		e.d.OrgWide, e.d.Channel = e.d.Group == "", channel
-		return e, err
-	})
-	if err != nil {
-		return err
-	}
-	for _, e := range all {
-		if _, err := s.ungrant(ctx, tx, c, e.sn, e.a, e.d); err != nil {
+	for _, g := range all {
+		if _, err := s.ungrant(ctx, tx, c, g.sn, g.a, g.d); err != nil {
 			return err
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"snap"
 )
 
-// Copied is the result of copying one table.
-type Copied struct {
+// CopiedTable is the result of copying one table.
+type CopiedTable struct {
 	Table string
 	Rows  int64
 }
@@ -59,7 +59,7 @@ func (c *content) add(row []any) {
 // copied table again and compares it with the original. The end of the transaction also ends the
 // transfer ([Store.BeginTransfer]).
 func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error),
-	progress func(Copied)) error {
+	progress func(CopiedTable)) error {
 	ctx = withoutTimeLimit(ctx)
 	conn, err := s.write.Conn(ctx)
 	if err != nil {
@@ -75,8 +75,8 @@ func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid stri
 			return err
 		}
 	}
-	c := &copying{s: s, from: from, to: conn, reseal: reseal}
-	err = c.all(ctx, progress)
+	c := &copyRun{s: s, from: from, to: conn, reseal: reseal}
+	err = c.copyAll(ctx, progress)
 	if err == nil {
 		_, err = conn.ExecContext(ctx, `DELETE FROM transfer`)
 	}
@@ -89,26 +89,26 @@ func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid stri
 	return err
 }
 
-// copying is one run of CopyFrom.
-type copying struct {
+// copyRun is one run of CopyFrom.
+type copyRun struct {
 	s      *Store
 	from   *Frozen
 	to     *sql.Conn
 	reseal func(kid string, private []byte) ([]byte, error)
 }
 
-func (c *copying) all(ctx context.Context, progress func(Copied)) error {
-	for _, t := range copied() {
-		if err := c.empty(ctx, t); err != nil {
+func (c *copyRun) copyAll(ctx context.Context, progress func(CopiedTable)) error {
+	for _, t := range copiedTables() {
+		if err := c.requireEmpty(ctx, t); err != nil {
 			return err
 		}
 	}
-	for _, t := range copied() {
-		rows, err := c.table(ctx, t)
+	for _, t := range copiedTables() {
+		rows, err := c.copyTable(ctx, t)
 		if err != nil {
 			return fmt.Errorf("copy the table %s: %w", t.name, err)
 		}
-		progress(Copied{t.name, rows})
+		progress(CopiedTable{t.name, rows})
 	}
 	return nil
 }
@@ -116,17 +116,17 @@ func (c *copying) all(ctx context.Context, progress func(Copied)) error {
 var errNotEmpty = snap.Usage("the destination's database is not empty",
 	"transfer into a database that no service has used; nothing was changed")
 
-func (c *copying) empty(ctx context.Context, t table) error {
-	var full bool
-	err := c.to.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&full)
-	if err == nil && full {
+func (c *copyRun) requireEmpty(ctx context.Context, t table) error {
+	var hasRows bool
+	err := c.to.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&hasRows)
+	if err == nil && hasRows {
 		err = errNotEmpty
 	}
 	return err
 }
 
-// table copies one table, reads the copy and compares it with the original.
-func (c *copying) table(ctx context.Context, t table) (int64, error) {
+// copyTable copies one table, reads the copy and compares it with the original.
+func (c *copyRun) copyTable(ctx context.Context, t table) (int64, error) {
 	columns, err := columns(ctx, c.to, t.name)
 	if err != nil {
 		return 0, err
@@ -136,7 +136,7 @@ func (c *copying) table(ctx context.Context, t table) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	source := &rowSource{rows: rows, width: len(columns), edit: c.edit(t, columns)}
+	source := &rowSource{rows: rows, width: len(columns), edit: c.editor(t, columns)}
 	err = errors.Join(c.write(ctx, t, columns, source), rows.Close())
 	if err != nil {
 		return 0, err
@@ -144,25 +144,32 @@ func (c *copying) table(ctx context.Context, t table) (int64, error) {
 	if err := c.setIdentity(ctx, t); err != nil {
 		return 0, err
 	}
-	arrived, err := c.to.QueryContext(ctx, read) //nolint:rowserrcheck // rowSource.Err does
+	copied, err := contentOf(ctx, c.to, read, len(columns))
 	if err != nil {
 		return 0, err
 	}
-	again := &rowSource{rows: arrived, width: len(columns)}
-	for again.Next() {
-	}
-	if err := errors.Join(again.Err(), arrived.Close()); err != nil {
-		return 0, err
-	}
-	if again.content != source.content {
-		return 0, fmt.Errorf("%d of %d rows arrived, or their content differs", again.content.rows, source.content.rows)
+	if copied != source.content {
+		return 0, fmt.Errorf("the copy differs from the original: it has %d rows, and the original has %d", copied.rows,
+			source.content.rows)
 	}
 	return source.content.rows, nil
 }
 
-// edit returns the function that changes each row of a table while it is copied, or nil if no row
+// contentOf returns the content of the rows of a query, which have width columns.
+func contentOf(ctx context.Context, conn *sql.Conn, text string, width int) (content, error) {
+	rows, err := conn.QueryContext(ctx, text) //nolint:rowserrcheck // rowSource.Err does
+	if err != nil {
+		return content{}, err
+	}
+	source := &rowSource{rows: rows, width: width}
+	for source.Next() {
+	}
+	return source.content, errors.Join(source.Err(), rows.Close())
+}
+
+// editor returns the function that changes each row of a table while it is copied, or nil if no row
 // changes.
-func (c *copying) edit(t table, columns []string) func(row []any) error {
+func (c *copyRun) editor(t table, columns []string) func(row []any) error {
 	if c.reseal == nil || t.name != "signing_keys" && t.name != "secrets" && t.name != "webhooks" {
 		return nil
 	}
@@ -171,7 +178,7 @@ func (c *copying) edit(t table, columns []string) func(row []any) error {
 		at[name] = i
 	}
 	if t.name == "webhooks" {
-		return func(row []any) error { return c.webhook(row, at) }
+		return func(row []any) error { return c.resealWebhook(row, at) }
 	}
 	name, value := "kid", "private"
 	if t.name == "secrets" {
@@ -186,9 +193,9 @@ func (c *copying) edit(t table, columns []string) func(row []any) error {
 	}
 }
 
-// webhook encrypts the secrets of a webhook again if they are encrypted. at has the indexes of the
-// columns.
-func (c *copying) webhook(row []any, at map[string]int) (err error) {
+// resealWebhook encrypts the secrets of a webhook again if they are encrypted. at has the indexes
+// of the columns.
+func (c *copyRun) resealWebhook(row []any, at map[string]int) (err error) {
 	name := HookSecretName(row[at["org_id"]].(int64))
 	for _, column := range []string{"secret", "old_secret"} {
 		stored, _ := row[at[column]].([]byte)
@@ -202,7 +209,7 @@ func (c *copying) webhook(row []any, at map[string]int) (err error) {
 	return nil
 }
 
-func (c *copying) write(ctx context.Context, t table, columns []string, rows *rowSource) error {
+func (c *copyRun) write(ctx context.Context, t table, columns []string, rows *rowSource) error {
 	if c.s.dialect == sqlite {
 		return c.insert(ctx, t, columns, rows)
 	}
@@ -212,13 +219,13 @@ func (c *copying) write(ctx context.Context, t table, columns []string, rows *ro
 	})
 }
 
-func (c *copying) insert(ctx context.Context, t table, columns []string, rows *rowSource) error {
-	var places []string
+func (c *copyRun) insert(ctx context.Context, t table, columns []string, rows *rowSource) error {
+	var placeholders []string
 	for i := range columns {
-		places = append(places, "$"+strconv.Itoa(i+1))
+		placeholders = append(placeholders, "$"+strconv.Itoa(i+1))
 	}
 	stmt, err := c.to.PrepareContext(ctx,
-		`INSERT INTO `+t.name+`(`+strings.Join(columns, ", ")+`) VALUES(`+strings.Join(places, ", ")+`)`)
+		`INSERT INTO `+t.name+`(`+strings.Join(columns, ", ")+`) VALUES(`+strings.Join(placeholders, ", ")+`)`)
 	if err != nil {
 		return err
 	}
@@ -233,7 +240,7 @@ func (c *copying) insert(ctx context.Context, t table, columns []string, rows *r
 
 // setIdentity sets the destination's identity counter to the source's, so that no identifier is
 // ever used twice.
-func (c *copying) setIdentity(ctx context.Context, t table) error {
+func (c *copyRun) setIdentity(ctx context.Context, t table) error {
 	if t.identity == "" {
 		return nil
 	}
@@ -245,11 +252,11 @@ func (c *copying) setIdentity(ctx context.Context, t table) error {
 		_, err = c.to.ExecContext(ctx, `SELECT setval(pg_get_serial_sequence($1, $2), $3)`, t.name, t.identity, last)
 		return err
 	}
-	done, err := c.to.ExecContext(ctx, `UPDATE sqlite_sequence SET seq = $2 WHERE name = $1`, t.name, last)
+	res, err := c.to.ExecContext(ctx, `UPDATE sqlite_sequence SET seq = $2 WHERE name = $1`, t.name, last)
 	if err != nil {
 		return err
 	}
-	if n, err := done.RowsAffected(); err != nil || n > 0 {
+	if n, err := res.RowsAffected(); err != nil || n > 0 {
 		return err
 	}
 	_, err = c.to.ExecContext(ctx, `INSERT INTO sqlite_sequence(name, seq) VALUES($1, $2)`, t.name, last)

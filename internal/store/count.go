@@ -5,13 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"snap"
 )
 
-// The maximum numbers of snapshots that are counted, so that a count has a bounded cost. maxCounted
+// The maximum numbers of snapshots that are counted. They bound the cost of a count. maxCounted
 // applies to grants, which are counted in their index, and maxFound to the results of a search,
 // which are read page by page.
 const (
@@ -25,14 +23,14 @@ func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more 
 	if _, err := q.check(); err != nil || c.Principal() == 0 {
 		return 0, false, err
 	}
-	v, err := s.choice(ctx, c, q)
+	v, err := s.selection(ctx, c, q)
 	if errors.Is(err, sql.ErrNoRows) { // no such target
 		return 0, false, nil
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	if len(q.IDs) > 0 || q.IDPrefix != "" || q.Q != "" || v.narrow() {
+	if len(q.IDs) > 0 || q.IDPrefix != "" || q.Q != "" || v.needsSearch() {
 		return s.countFound(ctx, c, v, q)
 	}
 	text, args := s.countText(c, v)
@@ -42,16 +40,8 @@ func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more 
 
 // countText returns the statement that counts the snapshots on which the caller has a live grant,
 // each once, and its arguments. It merges the same audiences as the listing.
-func (s *Store) countText(c snap.Caller, v choice) (text string, args []any) {
+func (s *Store) countText(c snap.Caller, v selection) (text string, args []any) {
 	sh := s.shapeOf(c, v, 1)
-	kinds := sh.scope.kinds()
-	if sh.scope == scopeMember {
-		kinds = append(slices.Clone(kinds), snap.KindGroup)
-	}
-	var list []string
-	for _, k := range kinds {
-		list = append(list, fmt.Sprint(int(k)))
-	}
 	args = []any{c.Principal(), s.now().UnixMilli(), v.since, v.until}
 	where := ""
 	if sh.target {
@@ -66,11 +56,11 @@ func (s *Store) countText(c snap.Caller, v choice) (text string, args []any) {
   SELECT DISTINCT g.snapshot FROM membership m CROSS JOIN grants g
   WHERE m.principal = $1 AND m.kind IN (%s) AND g.audience = m.audience AND %s
   AND g.snapshot >= $3 AND g.snapshot < $4%s LIMIT %d) AS counted`,
-		strings.Join(list, ", "), liveGrant, where, maxCounted+1), args
+		sh.scope.kindList(), liveGrant, where, maxCounted+1), args
 }
 
 // countFound counts what a search finds, page by page.
-func (s *Store) countFound(ctx context.Context, c snap.Caller, v choice, q Query) (n int, more bool, err error) {
+func (s *Store) countFound(ctx context.Context, c snap.Caller, v selection, q Query) (n int, more bool, err error) {
 	for before := v.until; n < maxFound; {
 		found, err := s.find(ctx, c, v, q, before, maxLimit+1)
 		if err != nil {

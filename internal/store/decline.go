@@ -22,7 +22,8 @@ func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) er
 			return err
 		}
 		_, err = tx.ExecContext(ctx,
-			`INSERT INTO declines(snapshot, org_id, at) VALUES($1, $2, $3) ON CONFLICT(snapshot, org_id) DO UPDATE SET at = excluded.at`,
+			`INSERT INTO declines(snapshot, org_id, at) VALUES($1, $2, $3)
+			ON CONFLICT(snapshot, org_id) DO UPDATE SET at = excluded.at`,
 			sn.Key, c.Org.ID, s.now().UnixMilli())
 		if err != nil {
 			return err
@@ -35,7 +36,8 @@ func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) er
 // if the snapshot was shared again with the same organization.
 func (s *Store) Declined(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.OrgShare, error) {
 	return collect(ctx, s, `
-		SELECT o.id, o.slug, o.name, d.at FROM snapshots s JOIN declines d ON d.snapshot = s.key JOIN orgs o ON o.id = d.org_id
+		SELECT o.id, o.slug, o.name, d.at FROM snapshots s
+		JOIN declines d ON d.snapshot = s.key JOIN orgs o ON o.id = d.org_id
 		WHERE s.key = $3 AND `+visible+` ORDER BY o.slug`,
 		func(rows *sql.Rows) (o snap.OrgShare, err error) {
 			var at int64

@@ -54,14 +54,14 @@ func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, 
 			}
 		}
 		_, err := tx.ExecContext(ctx, `
-			INSERT INTO device_grants(hash, user_code, client_id, scope, program, host, address, site, network, created_at, expires_at, wait_ms, state)
+			INSERT INTO device_grants(hash, user_code, client_id, scope, program, host, address, site, network,
+				created_at, expires_at, wait_ms, state)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending')`,
 			hash, g.UserCode, g.ClientID, g.Scope, g.Program, g.Host, g.Address, g.Site, g.Network, now,
-			g.Expires.UnixMilli(),
-			g.Wait.Milliseconds())
+			g.Expires.UnixMilli(), g.Wait.Milliseconds())
 		return err
 	})
-	if isUnique(err) {
+	if violatesUnique(err) {
 		return &snap.Error{Code: snap.CodeConflict, Detail: "the user code is already in use", Cause: err}
 	}
 	return err
@@ -79,7 +79,8 @@ func (s *Store) PendingDevice(ctx context.Context, userCode string) (g DeviceGra
 	var created, expires sql.NullInt64
 	err = s.read.QueryRowContext(ctx, `
 		SELECT user_code, client_id, scope, program, host, address, created_at, expires_at, opened_at IS NOT NULL
-		FROM device_grants WHERE user_code = $1 AND state = 'pending' AND expires_at > $2`, userCode, s.now().UnixMilli()).
+		FROM device_grants WHERE user_code = $1 AND state = 'pending' AND expires_at > $2`,
+		userCode, s.now().UnixMilli()).
 		Scan(&g.UserCode, &g.ClientID, &g.Scope, &g.Program, &g.Host, &g.Address, &created, &expires, &g.Opened)
 	g.Created, g.Expires = timeOf(created), timeOf(expires)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -112,7 +113,8 @@ func (s *Store) DenyDevice(ctx context.Context, userCode, reason string) error {
 func (s *Store) decideDevice(ctx context.Context, userCode, state string, user sql.NullInt64, reason string) error {
 	res, err := s.write.ExecContext(ctx, `
 		UPDATE device_grants SET state = $1, user_id = $2, reason = $3
-		WHERE user_code = $4 AND state = 'pending' AND expires_at > $5`, state, user, reason, userCode, s.now().UnixMilli())
+		WHERE user_code = $4 AND state = 'pending' AND expires_at > $5`,
+		state, user, reason, userCode, s.now().UnixMilli())
 	return requireChanged(res, err, errNoGrant)
 }
 
@@ -133,9 +135,9 @@ const (
 type Poll struct {
 	Hash     []byte // SHA-256 of the device code
 	ClientID string
-	Refresh  []byte // SHA-256 of the session's first refresh token
-	Idle     time.Time
-	Expires  time.Time
+	Refresh  []byte    // SHA-256 of the session's first refresh token
+	Idle     time.Time // when the session ends if it is not used
+	Expires  time.Time // when the session ends at the latest
 }
 
 // PollDevice handles a poll. Of all polls of an approved grant, exactly one gets PollApproved and
@@ -198,7 +200,7 @@ func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p P
 	if err != nil {
 		return PollUnknown, Session{}, err
 	}
-	if won, err := res.RowsAffected(); err != nil || won == 0 {
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return PollUnknown, Session{}, err
 	}
 	name := g.Program

@@ -21,8 +21,8 @@ type Exchange struct {
 	UserID          int64 // the service user that the credential acts as; 0 for the organization
 	Name            string
 	Scopes          []snap.Scope
-	Hash            []byte // SHA-256 of the credential
-	Hint            string
+	Hash            []byte    // SHA-256 of the credential
+	Hint            string    // first 8 and last 4 characters of the credential
 	Expires         time.Time // of the credential
 	// Previous is the SHA-256 of a credential that was issued to the same subject under the same
 	// rule. That credential is renewed: it keeps its ID, so that uploads and links continue. Only
@@ -36,9 +36,9 @@ var (
 	errRuleGone  = &snap.Error{Code: snap.CodeForbidden, Detail: "the trust rule is no longer configured"}
 )
 
-// keptCredentials is how long the credential of a CI job can be renewed after its expiry, with a
-// token that is still valid.
-const keptCredentials = 24 * time.Hour
+// renewalPeriod is how long after its expiry the credential of a CI job can be renewed with a token
+// that is still valid.
+const renewalPeriod = 24 * time.Hour
 
 // Exchange stores a credential for a token, or renews the previous one. It fails with conflict if
 // the token was already exchanged, on any replica, for a credential other than Previous. It fails
@@ -49,16 +49,17 @@ func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 	ctx = snap.ActingAs(ctx, snap.Acting(e.Org, "CI job "+e.Subject))
 	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
 		now := s.now()
-		if _, err := tx.ExecContext(ctx, `DELETE FROM exchanged_tokens WHERE until <= $1`, now.UnixMilli()); err != nil {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM exchanged_tokens WHERE until <= $1`,
+			now.UnixMilli()); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM api_keys WHERE trust <> '' AND expires_at <= $1`,
-			now.Add(-keptCredentials).UnixMilli()); err != nil {
+			now.Add(-renewalPeriod).UnixMilli()); err != nil {
 			return err
 		}
-		var there int
-		err = tx.QueryRowContext(ctx, `SELECT 1 FROM trust_rules WHERE org_id = $1 AND fingerprint = $2`+s.forShare(),
-			e.Org.ID, e.Rule).Scan(&there)
+		var fingerprint string
+		err = tx.QueryRowContext(ctx, `SELECT fingerprint FROM trust_rules WHERE org_id = $1 AND fingerprint = $2`+
+			s.rowLock(`FOR SHARE`), e.Org.ID, e.Rule).Scan(&fingerprint)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errRuleGone
 		}
@@ -82,11 +83,11 @@ func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 	return one(s.keys(ctx, `WHERE k.id = $1`, id))
 }
 
-// forShare returns the clause that keeps a row from being deleted until the transaction ends.
-// SQLite has one writer, so it needs none.
-func (s *Store) forShare() string {
+// rowLock returns the clause with which PostgreSQL locks the selected rows until the transaction
+// ends. SQLite has one writer, so it needs none.
+func (s *Store) rowLock(clause string) string {
 	if s.dialect == postgres {
-		return ` FOR SHARE`
+		return ` ` + clause
 	}
 	return ``
 }
@@ -97,10 +98,11 @@ func (s *Store) renewable(ctx context.Context, tx *sql.Tx, e Exchange) (id int64
 		return 0, nil
 	}
 	err = tx.QueryRowContext(ctx, `
-		SELECT id FROM api_keys WHERE hash = $1 AND org_id = $2 AND trust = $3 AND token_issuer = $4 AND token_subject = $5
-			AND kind = $6 AND coalesce(user_id, 0) = $7 AND scopes = $8 AND revoked_at IS NULL AND expires_at > $9`,
+		SELECT id FROM api_keys WHERE hash = $1 AND org_id = $2 AND trust = $3 AND token_issuer = $4
+			AND token_subject = $5 AND kind = $6 AND coalesce(user_id, 0) = $7 AND scopes = $8
+			AND revoked_at IS NULL AND expires_at > $9`,
 		e.Previous, e.Org.ID, e.Rule, e.Issuer, e.Subject, string(e.Kind), e.UserID, joinScopes(e.Scopes),
-		s.now().Add(-keptCredentials).UnixMilli()).Scan(&id)
+		s.now().Add(-renewalPeriod).UnixMilli()).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -148,18 +150,14 @@ func (s *Store) ApplyTrust(ctx context.Context, orgID int64, fingerprints []stri
 			return err
 		}
 		for _, f := range fingerprints {
-			if _, err := tx.ExecContext(ctx,
-				`INSERT INTO trust_rules(org_id, fingerprint) VALUES($1, $2) ON CONFLICT DO NOTHING`, orgID, f); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO trust_rules(org_id, fingerprint) VALUES($1, $2)
+				ON CONFLICT DO NOTHING`, orgID, f); err != nil {
 				return err
 			}
 		}
-		rows, err := tx.QueryContext(ctx, `UPDATE api_keys SET revoked_at = $3
+		ids, err := txCollect(ctx, tx, `UPDATE api_keys SET revoked_at = $3
 			WHERE org_id = $1 AND trust <> '' AND revoked_at IS NULL AND trust NOT`+listed+` RETURNING id`,
-			orgID, string(list), s.now().UnixMilli())
-		if err != nil {
-			return err
-		}
-		ids, err := drain(rows, scanOne[int64])
+			scanOne[int64], orgID, string(list), s.now().UnixMilli())
 		for _, id := range ids {
 			if err == nil {
 				err = s.recordKey(ctx, tx, id, snap.AuditKeyRevoked)

@@ -8,8 +8,8 @@ import (
 	"snap"
 )
 
-// expiring is a share that ends soon.
-type expiring struct {
+// expiringShare is a share that ends soon.
+type expiringShare struct {
 	audience, until int64
 	sn              snap.Snapshot
 	owner           int64
@@ -28,7 +28,7 @@ func (s *Store) ReportExpiring(ctx context.Context) (reported int, err error) {
 		LEFT JOIN orgs r ON g.audience`+isRecipients+` AND r.id = g.audience`+subjectOf+`
 		WHERE g.expires_at > $1 AND g.expires_at <= $2 AND g.told_expiry <> g.expires_at
 			AND g.expires_at - g.created_at > $3 ORDER BY g.expires_at`,
-		func(rows *sql.Rows) (e expiring, err error) {
+		func(rows *sql.Rows) (e expiringShare, err error) {
 			err = rows.Scan(&e.audience, &e.until, &e.sn.Key, &e.sn.ID, &e.sn.Org.ID, &e.sn.Target, &e.sn.Name,
 				&e.owner, &e.detail.Group, &e.detail.Organization)
 			return e, err
@@ -37,42 +37,42 @@ func (s *Store) ReportExpiring(ctx context.Context) (reported int, err error) {
 		return 0, err
 	}
 	for _, e := range all {
-		told, err := s.reportExpiring(ctx, e)
+		recorded, err := s.reportExpiring(ctx, e)
 		if err != nil {
 			return reported, err
 		}
-		if told {
+		if recorded {
 			reported++
 		}
 	}
 	return reported, nil
 }
 
-func (s *Store) reportExpiring(ctx context.Context, e expiring) (told bool, err error) {
-	by, err := s.keeper(ctx, e.sn.Org.ID)
+func (s *Store) reportExpiring(ctx context.Context, e expiringShare) (recorded bool, err error) {
+	by, err := s.serviceCaller(ctx, e.sn.Org.ID, snap.PartExpiry)
 	if err != nil {
 		return false, err
 	}
-	by.Credential.Name = snap.PartExpiry
 	until := time.UnixMilli(e.until).UTC()
 	e.detail.Target, e.detail.Name, e.detail.Expires = e.sn.Target, e.sn.Name, &until
 	e.detail.OrgWide = e.detail.Group == "" && e.detail.Organization == ""
-	notice := e.owner
+	noticeTo := e.owner
 	if e.detail.Organization != "" {
-		notice = 0 // only owners and admins may know when such a share ends; they can read the log
+		noticeTo = 0 // only owners and admins may know when such a share ends; they can read the log
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE grants SET told_expiry = $3
-			WHERE audience = $1 AND snapshot = $2 AND expires_at = $3 AND told_expiry <> $3`, e.audience, e.sn.Key, e.until)
+			WHERE audience = $1 AND snapshot = $2 AND expires_at = $3 AND told_expiry <> $3`,
+			e.audience, e.sn.Key, e.until)
 		if err != nil {
 			return err
 		}
 		n, err := res.RowsAffected()
-		if told = n == 1; !told || err != nil {
+		if recorded = n == 1; !recorded || err != nil {
 			return err // another replica was first, or the share was changed
 		}
 		return s.recordFor(ctx, tx, e.sn.Org.ID, by,
-			snap.AuditEntry{Action: snap.AuditShareExpires, Snapshot: e.sn.ID, Detail: e.detail}, notice)
+			snap.AuditEntry{Action: snap.AuditShareExpires, Snapshot: e.sn.ID, Detail: e.detail}, noticeTo)
 	})
-	return told, err
+	return recorded, err
 }

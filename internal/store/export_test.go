@@ -40,7 +40,7 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 			for _, target := range []int64{0, 1} {
 				for _, typ := range []snap.Type{"", snap.TypeSanitized} {
 					for _, n := range []int{2, 11, 51, 201} {
-						v := choice{filter: filter, target: target, typ: typ}
+						v := selection{filter: filter, target: target, typ: typ}
 						sh := s.shapeOf(c, v, n)
 						if seen[sh] {
 							continue
@@ -59,7 +59,7 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 
 // Lookups returns the other statements whose cost must not depend on the amount of data.
 func (s *Store) Lookups(c snap.Caller, id string) []Statement {
-	v := s.viewer(c)
+	v := s.viewerArgs(c)
 	all := []Statement{
 		{"check", selectByID, append(v, id)},
 		{"bytes", selectBytes, []any{v[0], v[1], id}},
@@ -71,7 +71,7 @@ func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 	}
 	for _, column := range []string{"target_id", "owner_id", "label_id", "named_day", "named_time"} {
 		for _, filter := range []snap.Filter{snap.FilterAll, snap.FilterMine} {
-			sh := s.shapeOf(c, choice{filter: filter}, 51)
+			sh := s.shapeOf(c, selection{filter: filter}, 51)
 			of := []any{v[0], v[1], int64(math.MaxInt64)}
 			all = append(all, Statement{"search by " + column,
 				s.keysText(sh, condition{column: column, values: []int64{1}}),

@@ -33,7 +33,7 @@ func RunningAt(ctx context.Context, o Options) (n int, err error) {
 		return 0, err
 	}
 	defer s.Close()
-	if known, err := s.has(ctx, "leases"); err != nil || !known {
+	if known, err := s.hasTable(ctx, "leases"); err != nil || !known {
 		return 0, err
 	}
 	n, _, err = s.Running(ctx)
@@ -51,14 +51,16 @@ func CheckEmptyAt(ctx context.Context, o Options) error {
 		return err
 	}
 	defer s.Close()
-	if known, err := s.has(ctx, "orgs"); err != nil || !known {
+	if known, err := s.hasTable(ctx, "orgs"); err != nil || !known {
 		return err
 	}
 	return s.CheckEmpty(ctx)
 }
 
-func (s *Store) has(ctx context.Context, table string) (known bool, err error) {
-	text := `SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`
+const hasTableSQLite = `SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`
+
+func (s *Store) hasTable(ctx context.Context, table string) (known bool, err error) {
+	text := hasTableSQLite
 	if s.dialect == postgres {
 		text = `SELECT to_regclass($1) IS NOT NULL`
 	}
@@ -80,7 +82,8 @@ func (s *Store) Freeze(ctx context.Context) (*Frozen, error) {
 	}
 	begin := []string{`BEGIN IMMEDIATE`}
 	if s.dialect == postgres { // lock before the first read, which determines the moment of all reads
-		begin = []string{`BEGIN ISOLATION LEVEL REPEATABLE READ`, `SET LOCAL lock_timeout = '10s'`, `SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE ` + names(tables()) + ` IN SHARE MODE`}
+		begin = []string{`BEGIN ISOLATION LEVEL REPEATABLE READ`, `SET LOCAL lock_timeout = '10s'`,
+			`SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE ` + tableNames() + ` IN SHARE MODE`}
 	}
 	f := &Frozen{s, conn}
 	for _, text := range begin {
@@ -91,9 +94,9 @@ func (s *Store) Freeze(ctx context.Context) (*Frozen, error) {
 	return f, nil
 }
 
-func names(all []table) string {
+func tableNames() string {
 	var list []string
-	for _, t := range all {
+	for _, t := range tables() {
 		list = append(list, t.name)
 	}
 	return strings.Join(list, ", ")
@@ -120,19 +123,20 @@ type Object struct {
 // Objects returns at most limit objects that the database needs and whose keys are greater than
 // after, in the order of their keys.
 func (f *Frozen) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
-	return objects(withoutTimeLimit(ctx), f.conn, held, after, limit)
+	return objects(withoutTimeLimit(ctx), f.conn, neededObjects, after, limit)
 }
 
 type querier interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 }
 
-// held selects the objects that hold snapshots and lines of the audit log.
-const held = `(SELECT blob, size, sha256 FROM snapshots UNION ALL SELECT blob, size, sha256 FROM audit_archive)`
+// neededObjects selects the objects that hold snapshots and lines of the audit log.
+const neededObjects = `(SELECT blob, size, sha256 FROM snapshots
+	UNION ALL SELECT blob, size, sha256 FROM audit_archive)`
 
-func objects(ctx context.Context, q querier, held, after string, limit int) ([]Object, error) {
+func objects(ctx context.Context, q querier, needed, after string, limit int) ([]Object, error) {
 	rows, err := q.QueryContext(ctx,
-		`SELECT blob, max(size), max(sha256) FROM `+held+` AS o WHERE blob > $1 GROUP BY blob ORDER BY blob LIMIT $2`,
+		`SELECT blob, max(size), max(sha256) FROM `+needed+` AS o WHERE blob > $1 GROUP BY blob ORDER BY blob LIMIT $2`,
 		after, limit)
 	if err != nil {
 		return nil, err

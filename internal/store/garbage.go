@@ -28,8 +28,7 @@ func discardUnused(ctx context.Context, tx *sql.Tx, blobKey string) (unused bool
 	return true, discard(ctx, tx, Garbage{Blob: blobKey})
 }
 
-// DiscardUnused records that an object is to be removed, unless a snapshot or an upload uses it. It
-// reports whether the object is unused.
+// DiscardUnused is discardUnused in a transaction of its own.
 func (s *Store) DiscardUnused(ctx context.Context, blobKey string) (unused bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		unused, err = discardUnused(ctx, tx, blobKey)
@@ -38,8 +37,8 @@ func (s *Store) DiscardUnused(ctx context.Context, blobKey string) (unused bool,
 	return unused, err
 }
 
-// Garbage returns at most limit objects that are to be removed and whose keys are greater than after,
-// in the order of their keys.
+// Garbage returns at most limit objects that are to be removed and whose keys are greater than
+// after, in the order of their keys.
 func (s *Store) Garbage(ctx context.Context, after string, limit int) ([]Garbage, error) {
 	return collect(ctx, s, `SELECT blob, blob_upload FROM garbage WHERE blob > $1 ORDER BY blob LIMIT $2`,
 		func(rows *sql.Rows) (g Garbage, err error) {
@@ -48,12 +47,9 @@ func (s *Store) Garbage(ctx context.Context, after string, limit int) ([]Garbage
 		}, after, limit)
 }
 
-// Removed records that an object was removed.
-func (s *Store) Removed(ctx context.Context, g Garbage) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM garbage WHERE blob = $1`, g.Blob)
-		return err
-	})
+// RecordRemoved records that an object was removed.
+func (s *Store) RecordRemoved(ctx context.Context, g Garbage) error {
+	return s.exec(ctx, `DELETE FROM garbage WHERE blob = $1`, g.Blob)
 }
 
 // Abandon gives up a push if nobody has resumed it since idleSince, and reports whether it did. The

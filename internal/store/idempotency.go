@@ -17,11 +17,11 @@ type Reply struct {
 	Body   []byte
 }
 
-// Lifetimes of a stored response, and of a claim whose request never got a response, for example
-// because the service was stopped.
+// The lifetimes of a stored response, and of a claim whose request never got a response, for
+// example because the service was stopped.
 const (
-	keepAnswers = 24 * time.Hour
-	giveUpAfter = time.Minute
+	replyLife = 24 * time.Hour
+	claimLife = time.Minute
 )
 
 // Claim begins a request that changes something and carries an Idempotency-Key. request identifies
@@ -34,24 +34,24 @@ func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		reply = nil
 		var a Reply
-		var had []byte
+		var stored []byte
 		var created int64
 		err := tx.QueryRowContext(ctx,
 			`SELECT request, status, body, created_at FROM idempotency WHERE principal = $1 AND key = $2`,
-			c.Principal(), key).Scan(&had, &a.Status, &a.Body, &created)
+			c.Principal(), key).Scan(&stored, &a.Status, &a.Body, &created)
 		age := s.now().Sub(time.UnixMilli(created))
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return s.claim(ctx, tx, c, key, sum[:])
 		case err != nil:
 			return err
-		case age >= keepAnswers || a.Status == 0 && age >= giveUpAfter:
+		case age >= replyLife || a.Status == 0 && age >= claimLife:
 			if _, err := tx.ExecContext(ctx,
 				`DELETE FROM idempotency WHERE principal = $1 AND key = $2`, c.Principal(), key); err != nil {
 				return err
 			}
 			return s.claim(ctx, tx, c, key, sum[:])
-		case !bytes.Equal(had, sum[:]):
+		case !bytes.Equal(stored, sum[:]):
 			return &snap.Error{Code: snap.CodeConflict,
 				Detail: "this Idempotency-Key was already used for a different request",
 				Hint:   "use a new key for every new request"}
@@ -75,18 +75,12 @@ func (s *Store) claim(ctx context.Context, tx *sql.Tx, c snap.Caller, key string
 
 // SaveReply stores the response to a claimed request for a day.
 func (s *Store) SaveReply(ctx context.Context, c snap.Caller, key string, a Reply) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE idempotency SET status = $3, body = $4 WHERE principal = $1 AND key = $2`,
-			c.Principal(), key, a.Status, append([]byte{}, a.Body...))
-		return err
-	})
+	return s.exec(ctx, `UPDATE idempotency SET status = $3, body = $4 WHERE principal = $1 AND key = $2`,
+		c.Principal(), key, a.Status, append([]byte{}, a.Body...))
 }
 
 // Unclaim forgets a claimed request, so that it may be tried again.
 func (s *Store) Unclaim(ctx context.Context, c snap.Caller, key string) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx,
-			`DELETE FROM idempotency WHERE principal = $1 AND key = $2 AND status = 0`, c.Principal(), key)
-		return err
-	})
+	return s.exec(ctx, `DELETE FROM idempotency WHERE principal = $1 AND key = $2 AND status = 0`,
+		c.Principal(), key)
 }

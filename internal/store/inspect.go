@@ -11,7 +11,7 @@ import (
 // Inspection is the result of [Inspect].
 type Inspection struct {
 	Exists         bool  // if false, the first start creates the database
-	Schema, Newest int64 // newest migration of the database, and of this program
+	Schema, Newest int64 // the newest migration that the database has, and that this program knows
 	// TooOld is the error with which this program refuses to serve the database, or nil.
 	TooOld error
 	// Ahead is how far the clock of a database on another machine is ahead of this machine's.
@@ -42,11 +42,11 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	if i.Schema, i.Newest, err = provider.GetVersions(ctx); err != nil {
 		return i, refusedConnection(err)
 	}
-	have, err := s.serving(ctx)
+	serving, err := s.serving(ctx)
 	if err != nil {
 		return i, err
 	}
-	i.TooOld = have.refusal(i.Newest)
+	i.TooOld = serving.refusal(i.Newest)
 	if i.Ahead, err = s.ahead(ctx); err != nil || i.Schema == 0 {
 		return i, err
 	}
@@ -68,9 +68,9 @@ func (s *Store) ahead(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	}
 	asked, began := s.now(), time.Now()
-	var there time.Time
-	if err := s.read.QueryRowContext(ctx, `SELECT clock_timestamp()`).Scan(&there); err != nil {
+	var server time.Time
+	if err := s.read.QueryRowContext(ctx, `SELECT clock_timestamp()`).Scan(&server); err != nil {
 		return 0, err
 	}
-	return there.Sub(asked.Add(time.Since(began) / 2)).Round(time.Millisecond), nil
+	return server.Sub(asked.Add(time.Since(began) / 2)).Round(time.Millisecond), nil
 }

@@ -16,23 +16,26 @@ const keepLeases = 24 * time.Hour
 // older than a day, messages of webhooks that are older than [KeepDeliveries], keys that ended more
 // than 90 days ago, requests for access that lapsed, and leases of processes that were killed more
 // than a day ago. The audit log keeps its lines about them. Sweep removes at most limit rows of
-// each kind and returns how many it removed. The janitor calls Sweep until it returns 0. Sweeping
-// affects only speed: every statement checks expiry itself, and without Sweep the statements would
-// have to skip ended grants one by one.
+// each kind and returns how many it removed. The janitor calls Sweep until it removes fewer than
+// limit. Sweeping affects only speed: every statement checks expiry itself, and without Sweep the
+// statements would have to skip ended grants one by one.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error) {
 	now := s.now()
 	for _, sweep := range []struct {
-		text  string
-		until int64
+		text   string
+		before int64
 	}{
 		// The expiry is checked twice, so that a share that is extended between the two checks is
 		// kept.
 		{`DELETE FROM grants WHERE expires_at <= $1 AND (audience, snapshot) IN (
-			SELECT audience, snapshot FROM grants WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`, now.UnixMilli()},
+			SELECT audience, snapshot FROM grants WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`,
+			now.UnixMilli()},
 		{`DELETE FROM idempotency WHERE created_at <= $1 AND (principal, key) IN (
-			SELECT principal, key FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`, now.Add(-keepAnswers).UnixMilli()},
+			SELECT principal, key FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`,
+			now.Add(-replyLife).UnixMilli()},
 		{`DELETE FROM deliveries WHERE created_at <= $1 AND id IN (
-			SELECT id FROM deliveries WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`, now.Add(-KeepDeliveries).UnixMilli()},
+			SELECT id FROM deliveries WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`,
+			now.Add(-KeepDeliveries).UnixMilli()},
 		{`DELETE FROM api_keys WHERE id IN (
 			SELECT id FROM api_keys WHERE revoked_at <= $1 OR expires_at <= $1 LIMIT $2)`,
 			now.Add(-keepKeys).UnixMilli()},
@@ -42,7 +45,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error)
 			now.Add(-keepLeases).UnixMilli()},
 	} {
 		err := s.tx(ctx, func(tx *sql.Tx) error {
-			result, err := tx.ExecContext(ctx, sweep.text, sweep.until, limit)
+			result, err := tx.ExecContext(ctx, sweep.text, sweep.before, limit)
 			if err != nil {
 				return err
 			}

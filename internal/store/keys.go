@@ -107,18 +107,18 @@ func (s *Store) Keys(ctx context.Context, c snap.Caller, q KeyQuery) ([]Key, err
 		}
 		return s.OrgKeys(ctx, c.Org.ID, q.Idle)
 	}
-	return s.keys(ctx, `WHERE k.user_id = $1`+unusedKey, c.User.ID, s.idleBefore(q.Idle), s.now().UnixMilli())
+	return s.keys(ctx, `WHERE k.user_id = $1`+listedKeys, c.User.ID, s.idleBefore(q.Idle), s.now().UnixMilli())
 }
 
 // OrgKeys returns all keys of an organization that were not revoked and have not been used for at
 // least idle, except expired credentials of CI jobs, the newest first. It is for the operator.
 func (s *Store) OrgKeys(ctx context.Context, orgID int64, idle time.Duration) ([]Key, error) {
-	return s.keys(ctx, `WHERE k.org_id = $1`+unusedKey, orgID, s.idleBefore(idle), s.now().UnixMilli())
+	return s.keys(ctx, `WHERE k.org_id = $1`+listedKeys, orgID, s.idleBefore(idle), s.now().UnixMilli())
 }
 
-// unusedKey continues a query for keys that were last used at or before $2. It leaves out
-// credentials of CI jobs that have expired by $3.
-const unusedKey = ` AND k.revoked_at IS NULL AND coalesce(k.last_used_at, k.created_at) <= $2
+// listedKeys ends a query for a list of keys. The list has the keys that were last used at or
+// before $2, without revoked ones and without credentials of CI jobs that have expired by $3.
+const listedKeys = ` AND k.revoked_at IS NULL AND coalesce(k.last_used_at, k.created_at) <= $2
 	AND (k.trust = '' OR k.expires_at > $3) ORDER BY k.id DESC`
 
 func (s *Store) idleBefore(idle time.Duration) int64 {
@@ -163,10 +163,11 @@ func (s *Store) RevokeOrgKey(ctx context.Context, orgID, id int64) error {
 	return s.revokeKey(ctx, `org_id = $3`, id, orgID)
 }
 
-func (s *Store) revokeKey(ctx context.Context, whose string, id, owner int64) error {
+func (s *Store) revokeKey(ctx context.Context, condition string, id, owner int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx,
-			`UPDATE api_keys SET revoked_at = $1 WHERE revoked_at IS NULL AND id = $2 AND `+whose, s.now().UnixMilli(), id, owner)
+			`UPDATE api_keys SET revoked_at = $1 WHERE revoked_at IS NULL AND id = $2 AND `+condition,
+			s.now().UnixMilli(), id, owner)
 		if err := requireChanged(res, err, errNoKey); err != nil {
 			return err
 		}
@@ -219,7 +220,7 @@ func scanKey(rows *sql.Rows) (k Key, err error) {
 	k.Kind, k.UserID, k.Scopes = snap.CredentialKind(kind), userID.Int64, splitScopes(scopes)
 	k.Created, k.Expires, k.LastUsed, k.Revoked = timeOf(created), timeOf(expires), timeOf(used), timeOf(revoked)
 	if maxAge > 0 {
-		k.Expires = earliest(k.Created.Add(time.Duration(maxAge)*time.Millisecond), k.Expires)
+		k.Expires = earlier(k.Created.Add(time.Duration(maxAge)*time.Millisecond), k.Expires)
 	}
 	k.Networks, err = splitNetworks(networks)
 	return k, err

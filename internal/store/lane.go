@@ -96,13 +96,9 @@ func (s *Store) ClaimLane(ctx context.Context, w WaitingLane, lease time.Duratio
 		if failures >= maxInRow {
 			limit = 1
 		}
-		rows, err := tx.QueryContext(claiming, `UPDATE deliveries SET due_at = $3 WHERE due_at <= $2 AND id IN (
+		ids, err = txCollect(claiming, tx, `UPDATE deliveries SET due_at = $3 WHERE due_at <= $2 AND id IN (
 			SELECT id FROM deliveries WHERE webhook_id = $1 AND due_at <= $2 ORDER BY seq LIMIT $4) RETURNING id`,
-			w.Webhook, now.UnixMilli(), l.Until.UnixMilli(), limit)
-		if err != nil {
-			return err
-		}
-		ids, err = drain(rows, scanOne[string])
+			scanOne[string], w.Webhook, now.UnixMilli(), l.Until.UnixMilli(), limit)
 		return err
 	})
 	if err != nil || !held {
@@ -213,11 +209,10 @@ func (s *Store) disable(ctx context.Context, tx *sql.Tx, w Webhook, why string) 
 		WHERE id = $1`, w.ID, s.now().UnixMilli(), why); err != nil {
 		return err
 	}
-	c, err := s.keeper(ctx, w.OrgID)
+	c, err := s.serviceCaller(ctx, w.OrgID, snap.PartWebhooks)
 	if err != nil {
 		return err
 	}
-	c.Credential.Name = snap.PartWebhooks
 	return s.record(ctx, tx, w.OrgID, c, snap.AuditEntry{Action: snap.AuditWebhookDisabled,
 		Detail: snap.AuditDetail{Webhook: w.ID, Reason: why}})
 }
@@ -290,10 +285,10 @@ func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Repl
 	if _, err := s.Webhook(ctx, c, webhook); err != nil {
 		return 0, err
 	}
-	which, args := `created_at >= $4 AND ($5 = 1 OR status NOT LIKE 'answered 2__')`,
+	condition, args := `created_at >= $4 AND ($5 = 1 OR status NOT LIKE 'answered 2__')`,
 		[]any{webhook, c.Org.ID, MaxReplay, r.Since.UnixMilli(), flag(r.All)}
 	if r.ID != "" {
-		which, args = `id = $4`, []any{webhook, c.Org.ID, MaxReplay, r.ID}
+		condition, args = `id = $4`, []any{webhook, c.Org.ID, MaxReplay, r.ID}
 		_, err := one(s.deliveries(ctx, `WHERE d.id = $1 AND d.webhook_id = $2 AND d.org_id = $3`, r.ID, webhook,
 			c.Org.ID))
 		if errors.Is(err, sql.ErrNoRows) {
@@ -306,7 +301,7 @@ func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Repl
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE deliveries SET due_at = 0, attempts = 0 WHERE due_at IS NULL AND id IN (
-			SELECT id FROM deliveries WHERE webhook_id = $1 AND org_id = $2 AND due_at IS NULL AND `+which+`
+			SELECT id FROM deliveries WHERE webhook_id = $1 AND org_id = $2 AND due_at IS NULL AND `+condition+`
 			ORDER BY seq LIMIT $3)`, args...)
 		if err != nil {
 			return err

@@ -13,12 +13,12 @@ import (
 func (s *Store) Lease(ctx context.Context, name, holder string, life time.Duration) (held bool, err error) {
 	now := s.now()
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		var who string
+		var current string
 		err := tx.QueryRowContext(ctx, `
 			INSERT INTO leases(name, holder, until) VALUES($1, $2, $3)
 			ON CONFLICT(name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 			WHERE leases.holder = excluded.holder OR leases.until <= $4 RETURNING holder`,
-			name, holder, now.Add(life).UnixMilli(), now.UnixMilli()).Scan(&who)
+			name, holder, now.Add(life).UnixMilli(), now.UnixMilli()).Scan(&current)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil // another holder has it
 		}

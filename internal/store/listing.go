@@ -19,20 +19,19 @@ import (
 // so is each of their first few groups. All other groups are read together, as far as they reach
 // the page:
 //
-//	floor   the page-size-th newest row of the ranges: nothing older can be on the page
-//	heads   the newest row of each of the caller's groups, if above the floor;
-//	        groups.newest rules most groups out without reading their grants
-//	thr     the page-size-th newest head, or the floor
-//	wide    the rows above thr of the groups that reach it, a page each
+//	base    the page-size-th newest row of the ranges: nothing older can be on the page
+//	heads   the newest row of each of the caller's groups, if it is not older than base;
+//	        groups.newest excludes most groups without reading their grants
+//	thr     the page-size-th newest head, or base if that is newer
+//	wide    the rows not older than thr of the groups that reach it, a page each
 //
 // For a caller in very many groups, reading each group is most of the cost, and deep in a listing
-// groups.newest rules none out. So the statement first reads, above the floor, the range of
-// everything that is shared with any group, and picks the snapshots that are shared with the
-// caller's groups (near). It reads the groups one by one only when that range is long and has too
-// few snapshots of the caller's groups (whole is 0).
+// groups.newest excludes none. So the statement first reads, down to base, the range of everything
+// that is shared with any group, and picks the snapshots that are shared with the caller's groups
+// (near). It reads the groups one by one only when that range is long and has too few snapshots of
+// the caller's groups (whole is 0).
 //
-// The cost does not depend on how many snapshots there are. A plain union of 500 groups, or one
-// predicate over all grants ordered by time, costs 10 to 1000 times as much.
+// The cost does not depend on how many snapshots there are.
 
 // shape holds everything by which the SQL of one listing can differ from that of another.
 type shape struct {
@@ -73,6 +72,18 @@ func (sc scope) kinds() []snap.AudienceKind {
 	return []snap.AudienceKind{snap.KindUser, snap.KindMembers, snap.KindRecipients}
 }
 
+// kindList returns the kinds of audience that the scope includes, with groups, as a list in SQL.
+func (sc scope) kindList() string {
+	var list []string
+	for _, k := range sc.kinds() {
+		list = append(list, strconv.Itoa(int(k)))
+	}
+	if sc == scopeMember {
+		list = append(list, strconv.Itoa(int(snap.KindGroup)))
+	}
+	return strings.Join(list, ", ")
+}
+
 // Limits for reading the range of everything that is shared with groups.
 const (
 	manyGroups = 64  // the range is read for callers in more groups than this
@@ -88,7 +99,7 @@ func (sh shape) fewGroups() int {
 	return 8
 }
 
-func (s *Store) shapeOf(c snap.Caller, v choice, n int) shape {
+func (s *Store) shapeOf(c snap.Caller, v selection, n int) shape {
 	sh := shape{dialect: s.dialect, target: v.target != 0, typ: v.typ != "", size: n}
 	for _, size := range []int{2, 11, defaultLimit + 1, maxLimit + 1} {
 		if n <= size {
@@ -113,8 +124,8 @@ func (s *Store) shapeOf(c snap.Caller, v choice, n int) shape {
 	return sh
 }
 
-// listing returns the SQL statement for a shape. Its parameters are those of [Store.viewer], then
-// $5, the key below which the page begins, then the target and the type if the shape has them.
+// listing returns the SQL statement for a shape. Its parameters are those of [Store.viewerArgs],
+// then $5, the key below which the page begins, then the target and the type if the shape has them.
 func (s *Store) listing(sh shape) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +138,8 @@ func (s *Store) listing(sh shape) string {
 }
 
 // listingArgs returns the arguments of a listing's statement.
-func (s *Store) listingArgs(c snap.Caller, sh shape, v choice, before int64) []any {
-	args := append(s.viewer(c), before)
+func (s *Store) listingArgs(c snap.Caller, sh shape, v selection, before int64) []any {
+	args := append(s.viewerArgs(c), before)
 	if sh.target {
 		args = append(args, v.target)
 	}
@@ -184,8 +195,9 @@ func (sh shape) ranges() (all []string) {
 	return all
 }
 
-// oneRange returns SQL for the grants to the caller's audience of a kind.
-func (sh shape) oneRange(kind snap.AudienceKind, which string) string {
+// oneRange returns SQL for the grants to the caller's audience of a kind. suffix ends the subquery
+// for that audience.
+func (sh shape) oneRange(kind snap.AudienceKind, suffix string) string {
 	const none, until = "CAST(NULL AS bigint)", "coalesce(g.expires_at, 0)"
 	shared, received := none, none
 	switch kind {
@@ -196,7 +208,7 @@ func (sh shape) oneRange(kind snap.AudienceKind, which string) string {
 	}
 	text := fmt.Sprintf("SELECT g.snapshot AS id, %s AS shared, %s AS received FROM grants g\n"+
 		"    WHERE g.audience = (SELECT m.audience FROM membership m WHERE m.principal = $1 AND m.kind = %d%s)\n"+
-		"    AND g.snapshot < $5 AND %s%s", shared, received, kind, which, liveGrant, sh.where())
+		"    AND g.snapshot < $5 AND %s%s", shared, received, kind, suffix, liveGrant, sh.where())
 	return sh.ordered(text, "g.snapshot")
 }
 
@@ -251,11 +263,12 @@ heads AS MATERIALIZED (
   SELECT m.audience AS a, h.snapshot AS h FROM further CROSS JOIN whole CROSS JOIN base CROSS JOIN membership m
   CROSS JOIN LATERAL (SELECT 1 FROM groups n WHERE n.id = m.audience` + subjectOf + ` AND n.newest >= base.t
       OFFSET 0) AS n
-  CROSS JOIN LATERAL (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5 AND g.snapshot >= base.t
-    AND {where} ORDER BY g.snapshot DESC LIMIT 1) AS h
+  CROSS JOIN LATERAL (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5
+    AND g.snapshot >= base.t AND {where} ORDER BY g.snapshot DESC LIMIT 1) AS h
   WHERE whole.x = 0 AND ` + callersGroups + ` AND m.audience >= further.a),
 thr AS MATERIALIZED (
-  SELECT greatest(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads) AS d ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) AS t FROM base),
+  SELECT greatest(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads) AS d
+    ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) AS t FROM base),
 wide AS MATERIALIZED (
   SELECT r.snapshot AS id FROM thr CROSS JOIN heads CROSS JOIN LATERAL (
     SELECT g.snapshot FROM grants g WHERE g.audience = heads.a AND g.snapshot <= heads.h AND g.snapshot >= thr.t
@@ -271,16 +284,17 @@ base(t) AS MATERIALIZED (
   SELECT (SELECT CASE WHEN count(*) = {size} THEN min(id) ELSE 0 END FROM ({page})) FROM further),
 {near},
 heads(a, h) AS MATERIALIZED (
-  SELECT m.audience, (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5 AND g.snapshot >= base.t
-    AND {where} ORDER BY g.snapshot DESC LIMIT 1)
+  SELECT m.audience, (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5
+    AND g.snapshot >= base.t AND {where} ORDER BY g.snapshot DESC LIMIT 1)
   FROM further CROSS JOIN whole CROSS JOIN base CROSS JOIN membership m CROSS JOIN groups n
   WHERE whole.x = 0 AND ` + callersGroups + ` AND m.audience >= further.a AND n.id = m.audience` + subjectOf + `
       AND n.newest >= base.t),
 thr(t) AS MATERIALIZED (
-  SELECT max(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads WHERE h IS NOT NULL) ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) FROM base),
+  SELECT max(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads WHERE h IS NOT NULL)
+    ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) FROM base),
 top(a, h, c) AS MATERIALIZED (
-  SELECT a, h, coalesce((SELECT g.snapshot FROM grants g WHERE g.audience = heads.a AND g.snapshot <= heads.h AND g.snapshot >= thr.t
-    AND {where} ORDER BY g.snapshot DESC LIMIT 1 OFFSET {last}), thr.t)
+  SELECT a, h, coalesce((SELECT g.snapshot FROM grants g WHERE g.audience = heads.a AND g.snapshot <= heads.h
+    AND g.snapshot >= thr.t AND {where} ORDER BY g.snapshot DESC LIMIT 1 OFFSET {last}), thr.t)
   FROM thr CROSS JOIN heads WHERE heads.h >= thr.t),
 low(c) AS MATERIALIZED (SELECT coalesce(max(c), 0) FROM top),
 wide(id) AS MATERIALIZED (
@@ -289,8 +303,9 @@ wide(id) AS MATERIALIZED (
   UNION ALL SELECT id FROM near),
 `
 
-// The range of everything that is shared with groups. It suffices for the page when it ends before
-// its limit, or when it has a full page of snapshots that the caller may see.
+// These parts read the range of everything that is shared with groups. The range suffices for the
+// page when it ends before its limit, or when it has a full page of snapshots that the caller may
+// see.
 const (
 	nearPostgres = `many AS MATERIALIZED (
   SELECT count(*) AS x FROM (SELECT 1 FROM membership m WHERE ` + callersGroups + ` LIMIT 1 OFFSET {many}) AS d),

@@ -58,18 +58,17 @@ func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (al
 		return all, "", err
 	}
 	all = all[:q.Limit]
-	end := all[q.Limit-1]
-	return all, fmt.Sprintf("%d-%d", end.Snapshot.Key, end.audience), nil
+	last := all[q.Limit-1]
+	return all, fmt.Sprintf("%d-%d", last.Snapshot.Key, last.audience), nil
 }
 
 func scanLiveShare(rows *sql.Rows, group bool) (l LiveShare, err error) {
 	var kind, by, id, name string
-	var made, shared int64
-	var subject int64
+	var created, shared, subject int64
 	var expires, channel sql.NullInt64
 	err = rows.Scan(&l.Snapshot.Key, &l.Snapshot.ID, &l.Snapshot.Target, &l.Snapshot.Name, &kind, &l.Snapshot.Size,
-		&made, &expires, &shared, &by, &channel, &subject, &id, &name, &l.audience)
-	l.Snapshot.Type, l.Snapshot.Created = snap.Type(kind), timeOrNever(made)
+		&created, &expires, &shared, &by, &channel, &subject, &id, &name, &l.audience)
+	l.Snapshot.Type, l.Snapshot.Created = snap.Type(kind), timeOrNever(created)
 	if group {
 		l.Group = &snap.GroupShare{Group: snap.Group{ID: subject, GroupID: id, Name: name}, By: by,
 			Expires: timeOf(expires), Created: timeOrNever(shared), Channel: channel.Int64}

@@ -14,7 +14,7 @@ import (
 	"snap"
 )
 
-// SignIn is what an identity provider reported about a user at a sign-in.
+// SignIn is an identity provider's report about a user at a sign-in.
 type SignIn struct {
 	OrgID                        int64
 	Issuer, Subject, Email, Name string
@@ -34,14 +34,14 @@ type SignIn struct {
 	RoleOf func([]snap.Group) snap.Role
 	// AsOf is when the provider issued the claims, by its clock. The zero time means now.
 	AsOf time.Time
-	// Late means that the claims may be older than what is known about the user. ApplySignIn then
-	// ignores them unless they are newer.
+	// Late means that the claims may be older than the stored ones. ApplySignIn then ignores them
+	// unless they are newer.
 	Late bool
 }
 
 // ApplySignIn creates or updates the account of (organization, issuer, subject) and replaces its
 // role, groups and memberships in one transaction. Once ApplySignIn returns, every replica uses the
-// new values (SPEC 5.3 rule 4). Late claims that are not newer than what is known change nothing.
+// new values (SPEC 5.3 rule 4). Late claims that are not newer than the stored ones change nothing.
 func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err error) {
 	if !in.Role.Valid() {
 		return 0, fmt.Errorf("sign-in with the unknown role %q", in.Role)
@@ -65,7 +65,7 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 			return err
 		}
 		in := in // each attempt of the transaction reads the last known role
-		if err := s.addReported(ctx, tx, &in); err != nil {
+		if err := s.useReports(ctx, tx, &in); err != nil {
 			return err
 		}
 		if err := setLastKnownRole(ctx, tx, &in); err != nil {
@@ -91,19 +91,16 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 }
 
 // ignoresLate reports whether a late sign-in must change nothing, because its claims are not newer
-// than what is known about the user, whose ID it returns. On PostgreSQL it locks the user's row, so
+// than the stored ones. It also returns the user's ID. On PostgreSQL it locks the user's row, so
 // that of two concurrent sign-ins the newer one counts.
 func (s *Store) ignoresLate(ctx context.Context, tx *sql.Tx, in SignIn) (userID int64, ignore bool, err error) {
 	if !in.Late {
 		return 0, false, nil
 	}
-	lock := ``
-	if s.dialect == postgres {
-		lock = ` FOR UPDATE`
-	}
 	var known int64
 	err = tx.QueryRowContext(ctx, `SELECT id, claims_at FROM users
-		WHERE org_id = $1 AND issuer = $2 AND subject = $3`+lock, in.OrgID, in.Issuer, in.Subject).Scan(&userID, &known)
+		WHERE org_id = $1 AND issuer = $2 AND subject = $3`+s.rowLock(`FOR UPDATE`), in.OrgID, in.Issuer, in.Subject).
+		Scan(&userID, &known)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
@@ -117,7 +114,8 @@ func setLastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 		return nil
 	}
 	err := tx.QueryRowContext(ctx,
-		`SELECT role FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3`, in.OrgID, in.Issuer, in.Subject).Scan(&in.Role)
+		`SELECT role FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3`,
+		in.OrgID, in.Issuer, in.Subject).Scan(&in.Role)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -125,8 +123,8 @@ func setLastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	return nil
 }
 
-// claimsAt returns the assignment by which an update records that a user's role and groups are known
-// as of the time in a parameter, unless newer ones are known.
+// claimsAt returns an SQL assignment. It records that a user's role and groups are from the time in
+// a parameter, unless newer ones are stored.
 func claimsAt(param string) string {
 	return "claims_at = CASE WHEN claims_at < " + param + " THEN " + param + " ELSE claims_at END"
 }
@@ -203,12 +201,8 @@ func (s *Store) knownGroups(ctx context.Context, tx *sql.Tx, orgID int64, groups
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.QueryContext(ctx,
-		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id IN (SELECT value FROM `+s.eachText("$2")+`)`, orgID, string(list))
-	if err != nil {
-		return nil, err
-	}
-	found, err := drain(rows, scanGroup)
+	found, err := txCollect(ctx, tx, `SELECT id, group_id, name FROM groups
+		WHERE org_id = $1 AND group_id IN (SELECT value FROM `+s.eachText("$2")+`)`, scanGroup, orgID, string(list))
 	known := make(map[string]snap.Group, len(found))
 	for _, g := range found {
 		known[g.GroupID] = g
@@ -229,11 +223,8 @@ func newGroup(ctx context.Context, tx *sql.Tx, orgID int64, g snap.Group) (int64
 // setMembership makes c's rows of the table membership equal to c.Audiences(). It changes only the
 // rows that differ.
 func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) error {
-	rows, err := tx.QueryContext(ctx, `SELECT audience FROM membership WHERE principal = $1`, c.Principal())
-	if err != nil {
-		return err
-	}
-	have, err := drain(rows, scanOne[snap.Audience])
+	have, err := txCollect(ctx, tx, `SELECT audience FROM membership WHERE principal = $1`, scanOne[snap.Audience],
+		c.Principal())
 	if err != nil {
 		return err
 	}
@@ -290,12 +281,9 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, `SELECT audience`+subjectOf+`, '', '' FROM membership WHERE principal = $1
-			AND `+ofGroup, userID)
+		c.Groups, err = txCollect(ctx, tx, `SELECT audience`+subjectOf+`, '', '' FROM membership WHERE principal = $1
+			AND `+isGroupMembership, scanGroup, userID)
 		if err != nil {
-			return err
-		}
-		if c.Groups, err = drain(rows, scanGroup); err != nil {
 			return err
 		}
 		if err := s.setMembership(ctx, tx, c); err != nil {
@@ -326,24 +314,14 @@ func (s *Store) SetListed(ctx context.Context, userID int64, listed bool) (chang
 
 func (s *Store) setDisabled(ctx context.Context, userID int64, disabled, unlisted bool) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		if err := oneRow(tx.ExecContext(ctx, `UPDATE users SET disabled = $2, unlisted = $3, away = 0,
+		res, err := tx.ExecContext(ctx, `UPDATE users SET disabled = $2, unlisted = $3, away = 0,
 			signed_out_at = CASE WHEN CAST($3 AS bigint) = 1 THEN $4 ELSE signed_out_at END WHERE id = $1`,
-			userID, flag(disabled), flag(unlisted), s.now().UnixMilli())); err != nil {
+			userID, flag(disabled), flag(unlisted), s.now().UnixMilli())
+		if err := requireChanged(res, err, errNoUser()); err != nil {
 			return err
 		}
 		return s.recordUser(ctx, tx, userID, "")
 	})
-}
-
-// oneRow returns not_found when a change affected no user.
-func oneRow(r sql.Result, err error) error {
-	if err != nil {
-		return err
-	}
-	if n, err := r.RowsAffected(); err != nil || n > 0 {
-		return err
-	}
-	return errNoUser()
 }
 
 func errNoUser() error {
@@ -383,12 +361,12 @@ func (s *Store) Members(ctx context.Context, c snap.Caller) ([]snap.Member, erro
 
 // members reads users with their groups, by e-mail. The query returns one row for each group of a
 // user, or one row for a user without groups.
-func (s *Store) members(ctx context.Context, which string, args ...any) (all []snap.Member, err error) {
+func (s *Store) members(ctx context.Context, condition string, args ...any) (all []snap.Member, err error) {
 	rows, err := s.rows(ctx, `
 		SELECT u.id, u.email, u.name, u.role, u.disabled, u.groups_unknown, u.groups_as_of,
 			coalesce(g.id, 0), coalesce(g.group_id, ''), coalesce(g.name, '')
-		FROM users u LEFT JOIN membership m ON m.principal = u.id AND m.`+ofGroup+`
-		LEFT JOIN groups g ON g.id = m.audience`+subjectOf+` `+which+`
+		FROM users u LEFT JOIN membership m ON m.principal = u.id AND m.`+isGroupMembership+`
+		LEFT JOIN groups g ON g.id = m.audience`+subjectOf+` `+condition+`
 			ORDER BY u.email_folded, u.id, g.name, g.id`, args...)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 	if _, err = provider.Up(withoutTimeLimit(ctx)); err != nil {
 		return err
 	}
-	return s.requireServing(ctx)
+	return s.recordServing(ctx)
 }
 
 // lockMigrations waits until no other process migrates. Its lock belongs to a transaction, not to a
@@ -65,12 +65,12 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 
 // checkServing fails when this program is too old to serve the database.
 func (s *Store) checkServing(ctx context.Context, provider *goose.Provider) error {
-	have, err := s.serving(ctx)
+	serving, err := s.serving(ctx)
 	if err != nil {
 		return err
 	}
 	s.schema = newest(provider)
-	return have.refusal(s.schema)
+	return serving.refusal(s.schema)
 }
 
 // newest returns the number of the newest migration that this program knows.

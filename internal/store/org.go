@@ -50,7 +50,7 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 			org.ID, slug, name, string(policy), p.MaxKeyAge.Milliseconds()); err != nil {
 			return err
 		}
-		return s.setKeys(ctx, tx, org)
+		return s.setKeyAudiences(ctx, tx, org)
 	})
 	return org, err
 }
@@ -69,16 +69,12 @@ func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, `UPDATE orgs SET closed = 1 - closed
+		changed, err := txCollect(ctx, tx, `UPDATE orgs SET closed = 1 - closed
 			WHERE closed = CASE WHEN slug IN (SELECT value FROM `+s.eachText("$1")+`) THEN 1 ELSE 0 END
-			AND (closed = 0 OR closed_by <= $2) RETURNING id, closed`, string(list), s.schema)
-		if err != nil {
-			return err
-		}
-		changed, err := drain(rows, func(rows *sql.Rows) (o Org, err error) {
+			AND (closed = 0 OR closed_by <= $2) RETURNING id, closed`, func(rows *sql.Rows) (o Org, err error) {
 			err = rows.Scan(&o.ID, &o.Closed)
 			return o, err
-		})
+		}, string(list), s.schema)
 		if err != nil {
 			return err
 		}
@@ -121,9 +117,9 @@ func (s *Store) lockOrg(ctx context.Context, tx *sql.Tx, orgID int64) error {
 	return err
 }
 
-// setKeys writes the audiences of an organization's keys: one set for keys without the scope
-// private, and one for keys with it.
-func (s *Store) setKeys(ctx context.Context, tx *sql.Tx, org snap.OrgRef) error {
+// setKeyAudiences writes the audiences of an organization's keys: one set for keys without the
+// scope private, and one for keys with it.
+func (s *Store) setKeyAudiences(ctx context.Context, tx *sql.Tx, org snap.OrgRef) error {
 	plain, private := snap.Caller{Org: org}, snap.Caller{Org: org}
 	private.Credential.Scopes = []snap.Scope{snap.ScopePrivate}
 	overriding := ``
@@ -150,14 +146,11 @@ func newPrincipal(ctx context.Context, tx *sql.Tx, kind string) (id int64, err e
 // OrgBySlug returns an organization by its slug. It fails with code organization_not_found if there
 // is none.
 func (s *Store) OrgBySlug(ctx context.Context, slug string) (Org, error) {
-	orgs, err := s.orgs(ctx, `WHERE slug = $1`, slug)
-	if err == nil && len(orgs) == 0 {
-		return Org{}, errNoOrg(slug)
+	org, err := one(s.orgs(ctx, `WHERE slug = $1`, slug))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errNoOrg(slug)
 	}
-	if err != nil {
-		return Org{}, err
-	}
-	return orgs[0], nil
+	return org, err
 }
 
 func errNoOrg(slug string) error {
@@ -170,21 +163,18 @@ func errNoOrg(slug string) error {
 
 // Org returns an organization by its identifier, which must exist.
 func (s *Store) Org(ctx context.Context, id int64) (Org, error) {
-	orgs, err := s.orgs(ctx, `WHERE id = $1`, id)
-	if err == nil && len(orgs) == 0 {
-		err = fmt.Errorf("organization %d: %w", id, sql.ErrNoRows)
-	}
+	org, err := one(s.orgs(ctx, `WHERE id = $1`, id))
 	if err != nil {
-		return Org{}, err
+		err = fmt.Errorf("organization %d: %w", id, err)
 	}
-	return orgs[0], nil
+	return org, err
 }
 
 // Orgs returns every organization of the service, by slug. It is for the operator.
 func (s *Store) Orgs(ctx context.Context) ([]Org, error) { return s.orgs(ctx, `ORDER BY slug`) }
 
-func (s *Store) orgs(ctx context.Context, which string, args ...any) ([]Org, error) {
-	return collect(ctx, s, selectOrg+which, func(rows *sql.Rows) (Org, error) { return scanOrg(rows) }, args...)
+func (s *Store) orgs(ctx context.Context, suffix string, args ...any) ([]Org, error) {
+	return collect(ctx, s, selectOrg+suffix, func(rows *sql.Rows) (Org, error) { return scanOrg(rows) }, args...)
 }
 
 const selectOrg = `SELECT id, slug, name, policy, closed FROM orgs `

@@ -12,12 +12,12 @@ import (
 
 // expectation is a channel that expects snapshots.
 type expectation struct {
-	id, org int64
-	target  string
-	kind    string
-	every   time.Duration
-	since   time.Time // when the channel was created
-	told    int64     // key of the newest snapshot when the channel was last reported; -1 if it never was
+	id, org     int64
+	target      string
+	kind        string
+	every       time.Duration
+	created     time.Time // when the channel was created
+	reportedKey int64     // key of the newest snapshot when the channel was last reported; -1 if it never was
 }
 
 // ReportOverdue records each channel whose newest snapshot is older than the channel expects, and
@@ -27,58 +27,57 @@ func (s *Store) ReportOverdue(ctx context.Context) (reported int, err error) {
 	all, err := collect(ctx, s, `SELECT h.id, h.org_id, h.target, h.type, h.expect_every, h.created_at, h.overdue_after
 		FROM channels h JOIN orgs o ON o.id = h.org_id WHERE h.expect_every > 0 AND o.closed = 0 ORDER BY h.id`,
 		func(rows *sql.Rows) (e expectation, err error) {
-			var every, since int64
-			err = rows.Scan(&e.id, &e.org, &e.target, &e.kind, &every, &since, &e.told)
-			e.every, e.since = time.Duration(every)*time.Second, time.UnixMilli(since)
+			var every, created int64
+			err = rows.Scan(&e.id, &e.org, &e.target, &e.kind, &every, &created, &e.reportedKey)
+			e.every, e.created = time.Duration(every)*time.Second, time.UnixMilli(created)
 			return e, err
 		})
 	if err != nil {
 		return 0, err
 	}
 	for _, e := range all {
-		told, err := s.reportOverdue(ctx, e)
+		recorded, err := s.reportOverdue(ctx, e)
 		if err != nil {
 			return reported, err
 		}
-		if told {
+		if recorded {
 			reported++
 		}
 	}
 	return reported, nil
 }
 
-func (s *Store) reportOverdue(ctx context.Context, e expectation) (told bool, err error) {
+func (s *Store) reportOverdue(ctx context.Context, e expectation) (recorded bool, err error) {
 	newest, err := s.newestPushed(ctx, e)
 	if err != nil {
 		return false, err
 	}
-	last := e.since
+	last := e.created
 	if newest > 0 {
-		last = time.UnixMilli(newest >> 22)
+		last = time.UnixMilli(newest >> keyBits)
 	}
-	if newest == e.told || s.now().Sub(last) <= e.every {
+	if newest == e.reportedKey || s.now().Sub(last) <= e.every {
 		return false, nil
 	}
-	by, err := s.keeper(ctx, e.org)
+	by, err := s.serviceCaller(ctx, e.org, fmt.Sprintf("channel %d", e.id))
 	if err != nil {
 		return false, err
 	}
-	by.Credential.Name = fmt.Sprintf("channel %d", e.id)
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE channels SET overdue_after = $2
-			WHERE id = $1 AND overdue_after = $3 AND expect_every > 0`, e.id, newest, e.told)
+			WHERE id = $1 AND overdue_after = $3 AND expect_every > 0`, e.id, newest, e.reportedKey)
 		if err != nil {
 			return err
 		}
 		n, err := res.RowsAffected()
-		if told = n == 1; !told || err != nil {
+		if recorded = n == 1; !recorded || err != nil {
 			return err // another replica was first, or the channel is gone
 		}
 		return s.record(ctx, tx, e.org, by, snap.AuditEntry{Action: snap.AuditOverdue, Detail: snap.AuditDetail{
 			Channel: e.id, Target: e.target, Kind: e.kind,
 			Reason: "no snapshot was pushed for " + snap.Span(s.now().Sub(last))}})
 	})
-	return told, err
+	return recorded, err
 }
 
 // newestPushed returns the key of the newest snapshot that a channel covers, or 0.

@@ -3,26 +3,27 @@ package store
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"snap"
 )
 
-// owners is the condition of a query on the owner. The zero value matches every owner.
-type owners struct {
+// ownerFilter is the condition of a query about the owner. The zero value matches every owner.
+type ownerFilter struct {
 	text  string  // folded
 	exact bool    // the text is the whole e-mail of a user
 	users []int64 // the users of the caller's organization that match; if there are very many, only some
 }
 
-// owners returns the condition for the text in Owner of a query.
-func (s *Store) owners(ctx context.Context, c snap.Caller, text string) (o owners, err error) {
+// ownerFilter returns the filter for the text in Owner of a query.
+func (s *Store) ownerFilter(ctx context.Context, c snap.Caller, text string) (o ownerFilter, err error) {
 	if o.text = snap.FoldCase(text); o.text == "" {
 		return o, nil
 	}
 	find := func(condition string, args ...any) error {
-		o.users, err = collect(ctx, s, `SELECT id FROM users WHERE org_id = $1 AND `+condition+` LIMIT 5001`,
-			scanOne[int64], append([]any{c.Org.ID}, args...)...)
+		o.users, err = collect(ctx, s, `SELECT id FROM users WHERE org_id = $1 AND `+condition+` LIMIT `+
+			strconv.Itoa(maxValues+1), scanOne[int64], append([]any{c.Org.ID}, args...)...)
 		return err
 	}
 	if err := find(`email_folded = $2`, o.text); err != nil {
@@ -34,8 +35,8 @@ func (s *Store) owners(ctx context.Context, c snap.Caller, text string) (o owner
 	return o, err
 }
 
-// has reports whether the condition selects a snapshot that the caller sees.
-func (o owners) has(sn snap.Snapshot) bool {
+// matches reports whether the filter selects a snapshot that the caller sees.
+func (o ownerFilter) matches(sn snap.Snapshot) bool {
 	name := ""
 	switch {
 	case sn.Received && !o.exact:
@@ -52,14 +53,14 @@ func (o owners) has(sn snap.Snapshot) bool {
 // ownerSource returns the source for the owners of v. The snapshots of the caller's organization
 // are found in an index. The received ones are read one by one, because no index contains their
 // organization.
-func (s *Store) ownerSource(c snap.Caller, v choice) source {
+func (s *Store) ownerSource(c snap.Caller, v selection) source {
 	o := v.owner
 	if len(o.users) > maxValues {
-		return s.scanSource(c, v, o.has)
+		return s.scanSource(c, v, o.matches)
 	}
 	received := v
 	received.filter = snap.FilterReceived
-	from := s.scanSource(c, received, o.has)
+	from := s.scanSource(c, received, o.matches)
 	if o.exact || v.filter == snap.FilterMine {
 		from = func(context.Context, int64, int) ([]int64, error) { return nil, nil }
 	}

@@ -61,7 +61,7 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 	if err != nil || c.Principal() == 0 {
 		return Page{}, err
 	}
-	v, err := s.choice(ctx, c, q)
+	v, err := s.selection(ctx, c, q)
 	if errors.Is(err, sql.ErrNoRows) { // no such target
 		return Page{}, nil
 	}
@@ -79,14 +79,14 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 
 // find returns the n newest snapshots that q selects, that the caller may see, and whose keys are
 // less than before. v contains the indexed conditions of q.
-func (s *Store) find(ctx context.Context, c snap.Caller, v choice, q Query, before int64, n int) (found []snap.Snapshot,
-	err error) {
+func (s *Store) find(ctx context.Context, c snap.Caller, v selection, q Query, before int64,
+	n int) (found []snap.Snapshot, err error) {
 	switch {
 	case len(q.IDs) > 0:
 		found, err = s.byIDs(ctx, c, v, q, before, n)
 	case q.IDPrefix != "":
 		found, err = s.byPrefix(ctx, c, v, q.IDPrefix, before, n)
-	case q.Q != "" || v.narrow():
+	case q.Q != "" || v.needsSearch():
 		found, err = s.search(ctx, c, v, q.Q, before, n)
 	default:
 		found, err = s.list(ctx, c, v, before, n)
@@ -137,30 +137,29 @@ func cursor(key int64) string {
 func position(cursor string) (key int64, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != 9 || b[0] != cursorVersion {
-		return 0, snap.Invalid("the cursor is not valid",
-			"omit it to start at the first page")
+		return 0, snap.Invalid("the cursor is not valid", "omit it to start at the first page")
 	}
 	return int64(binary.BigEndian.Uint64(b[1:])), nil
 }
 
-// choice holds the conditions of a query that the indexes of grants support.
-type choice struct {
+// selection holds the conditions of a query that the indexes of grants support.
+type selection struct {
 	filter      snap.Filter
 	target      int64 // 0 means every target
 	typ         snap.Type
-	owner       owners
+	owner       ownerFilter
 	expiresSoon bool
 	since       int64 // the least key
 	until       int64 // the first key that is too large
 }
 
-// narrow reports whether v has conditions that the listing's statement does not check.
-func (v choice) narrow() bool { return v.owner.text != "" || v.expiresSoon }
+// needsSearch reports whether v has conditions that the listing's statement does not check.
+func (v selection) needsSearch() bool { return v.owner.text != "" || v.expiresSoon }
 
-// choice looks up the query's target and owner. It fails with sql.ErrNoRows when no snapshot ever
-// had that target.
-func (s *Store) choice(ctx context.Context, c snap.Caller, q Query) (v choice, err error) {
-	v = choice{filter: q.Filter, typ: q.Type, expiresSoon: q.ExpiresSoon, until: math.MaxInt64}
+// selection looks up the query's target and owner. It fails with sql.ErrNoRows when no snapshot
+// ever had that target.
+func (s *Store) selection(ctx context.Context, c snap.Caller, q Query) (v selection, err error) {
+	v = selection{filter: q.Filter, typ: q.Type, expiresSoon: q.ExpiresSoon, until: math.MaxInt64}
 	if !q.Since.IsZero() {
 		v.since = firstKey(q.Since)
 	}
@@ -172,7 +171,7 @@ func (s *Store) choice(ctx context.Context, c snap.Caller, q Query) (v choice, e
 			return v, err
 		}
 	}
-	v.owner, err = s.owners(ctx, c, q.Owner)
+	v.owner, err = s.ownerFilter(ctx, c, q.Owner)
 	return v, err
 }
 
@@ -182,9 +181,9 @@ func firstKey(t time.Time) int64 {
 	return min(max(t.UnixMilli(), 0), last) << keyBits
 }
 
-// fromSince cuts off the snapshots that are older than the choice allows. found must be sorted
+// fromSince cuts off the snapshots that are older than the selection allows. found must be sorted
 // newest first.
-func (v choice) fromSince(found []snap.Snapshot) []snap.Snapshot {
+func (v selection) fromSince(found []snap.Snapshot) []snap.Snapshot {
 	for i, sn := range found {
 		if sn.Key < v.since {
 			return found[:i]
@@ -195,7 +194,7 @@ func (v choice) fromSince(found []snap.Snapshot) []snap.Snapshot {
 
 // list returns the n newest snapshots that v selects, that the caller may see, and whose keys are
 // less than before, newest first.
-func (s *Store) list(ctx context.Context, c snap.Caller, v choice, before int64, n int) ([]snap.Snapshot, error) {
+func (s *Store) list(ctx context.Context, c snap.Caller, v selection, before int64, n int) ([]snap.Snapshot, error) {
 	sh := s.shapeOf(c, v, n)
 	found, err := s.snapshots(ctx, c, s.listing(sh), s.listingArgs(c, sh, v, before)...)
 	if len(found) > n {

@@ -39,13 +39,13 @@ func (s *Store) People(ctx context.Context, c snap.Caller) ([]Person, error) {
 	if err != nil {
 		return nil, err
 	}
-	by := map[int64]Person{}
+	byID := map[int64]Person{}
 	for _, p := range uses {
-		by[p.ID] = p
+		byID[p.ID] = p
 	}
 	all := make([]Person, 0, len(members))
 	for _, m := range members {
-		p := by[m.ID]
+		p := byID[m.ID]
 		p.Member = m
 		all = append(all, p)
 	}

@@ -26,16 +26,16 @@ func (s *Store) row(ctx context.Context, text string, args ...any) scanner {
 	}
 	stmt, err := s.stmt(ctx, text)
 	if err != nil {
-		return failed{err}
+		return failedRow{err}
 	}
 	return stmt.QueryRowContext(ctx, args...)
 }
 
 type scanner interface{ Scan(...any) error }
 
-type failed struct{ err error }
+type failedRow struct{ err error }
 
-func (f failed) Scan(...any) error { return f.err }
+func (f failedRow) Scan(...any) error { return f.err }
 
 func (s *Store) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	s.mu.Lock()
@@ -74,6 +74,7 @@ func scanOne[T any](rows *sql.Rows) (value T, err error) {
 	return value, err
 }
 
+// drain returns the result of scan for each row, and closes rows.
 func drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) (all []T, err error) {
 	defer rows.Close()
 	for rows.Next() {

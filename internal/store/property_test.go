@@ -326,7 +326,7 @@ func (h *history) compare(rt *rapid.T, callers []snap.Caller) {
 				rt.Fatalf("caller %d, snapshot %s: found %v, its bytes %v", i, p.ID, err, bytes)
 			}
 			if ok {
-				got, err = h.Named(h.ctx, c, got)
+				got, err = h.WithShareNames(h.ctx, c, got)
 				must(rt, err)
 				equal(rt, []snap.Snapshot{got}, []snap.Snapshot{want})
 				sees = append(sees, want)
@@ -503,7 +503,7 @@ func (h *history) ownedAs(c snap.Caller, sn snap.Snapshot, text string) bool {
 func (h *history) compareList(rt *rapid.T, c snap.Caller, q store.Query, sees []snap.Snapshot) {
 	var want, got []snap.Snapshot
 	for _, sn := range sees {
-		if store.Chosen(c, sn, q.Filter) && (q.Target == "" || q.Target == sn.Target) &&
+		if store.FilterMatches(c, sn, q.Filter) && (q.Target == "" || q.Target == sn.Target) &&
 			(q.Type == "" || q.Type == sn.Type) &&
 			(q.Q == "" || store.Matches(sn, q.Q)) && strings.HasPrefix(sn.ID, q.IDPrefix) &&
 			h.ownedAs(c, sn, q.Owner) && (q.IDs == nil || slices.Contains(q.IDs, sn.ID)) &&

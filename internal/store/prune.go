@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strconv"
 	"time"
 
 	"snap"
@@ -40,11 +41,8 @@ func (s *Store) Prune(ctx context.Context, orgID int64, before time.Time, limit 
 // lockOpen reports whether an organization is open. Until the transaction ends, nobody signs in to
 // it and no report of its identity provider is applied.
 func (s *Store) lockOpen(ctx context.Context, tx *sql.Tx, orgID int64) (open bool, err error) {
-	text := `SELECT closed = 0 FROM orgs WHERE id = $1`
-	if s.dialect == postgres {
-		text += ` FOR NO KEY UPDATE`
-	}
-	err = tx.QueryRowContext(ctx, text, orgID).Scan(&open)
+	err = tx.QueryRowContext(ctx, `SELECT closed = 0 FROM orgs WHERE id = $1`+s.rowLock(`FOR NO KEY UPDATE`), orgID).
+		Scan(&open)
 	return open, err
 }
 
@@ -72,7 +70,7 @@ func (s *Store) pruneAccounts(ctx context.Context, tx *sql.Tx, orgID int64, befo
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	c, err := s.keeper(ctx, orgID)
+	c, err := s.serviceCaller(ctx, orgID, snap.PartRetention)
 	if err != nil {
 		return 0, err
 	}
@@ -88,18 +86,18 @@ func (s *Store) pruneAccounts(ctx context.Context, tx *sql.Tx, orgID int64, befo
 	if err := s.recordAll(ctx, tx, c, lines); err != nil {
 		return 0, err
 	}
-	theirs := ` IN (SELECT v FROM ` + s.each("$1") + ` AS e)`
+	ofAccounts := ` IN (SELECT v FROM ` + s.each("$1") + ` AS e)`
 	return len(ids), deleteAll(ctx, tx, idArray(ids),
-		`DELETE FROM membership WHERE principal`+theirs,
-		`DELETE FROM sign_ins WHERE user_id`+theirs,
-		`DELETE FROM notices WHERE user_id`+theirs,
-		`DELETE FROM words WHERE kind = 2 AND id`+theirs,
-		`DELETE FROM users WHERE id`+theirs,
-		`DELETE FROM principals WHERE id`+theirs)
+		`DELETE FROM membership WHERE principal`+ofAccounts,
+		`DELETE FROM sign_ins WHERE user_id`+ofAccounts,
+		`DELETE FROM notices WHERE user_id`+ofAccounts,
+		`DELETE FROM words WHERE kind = `+strconv.Itoa(wordsOfOwner)+` AND id`+ofAccounts,
+		`DELETE FROM users WHERE id`+ofAccounts,
+		`DELETE FROM principals WHERE id`+ofAccounts)
 }
 
-// unused selects groups g that have no members and to which nothing refers.
-const unused = `NOT EXISTS(SELECT 1 FROM membership m WHERE m.audience = g.id` + groupOf + `)
+// unusedGroup selects groups g that have no members and to which nothing refers.
+const unusedGroup = `NOT EXISTS(SELECT 1 FROM membership m WHERE m.audience = g.id` + groupOf + `)
 	AND NOT EXISTS(SELECT 1 FROM grants x WHERE x.audience = g.id` + groupOf + `)
 	AND NOT EXISTS(SELECT 1 FROM channels x WHERE x.group_id = g.id)
 	AND NOT EXISTS(SELECT 1 FROM scim_groups x WHERE x.group_id = g.id)`
@@ -107,17 +105,13 @@ const unused = `NOT EXISTS(SELECT 1 FROM membership m WHERE m.audience = g.id` +
 // pruneGroups deletes unused groups. It locks them and then checks again that they are unused,
 // because a share with one of them may have been committed since the first check.
 func (s *Store) pruneGroups(ctx context.Context, tx *sql.Tx, orgID int64, limit int) (int, error) {
-	lock := ``
-	if s.dialect == postgres {
-		lock = ` FOR UPDATE OF g`
-	}
-	ids, err := txCollect(ctx, tx, `SELECT g.id FROM groups g WHERE g.org_id = $1 AND `+unused+`
-		ORDER BY g.id LIMIT $2`+lock, scanOne[int64], orgID, limit)
+	ids, err := txCollect(ctx, tx, `SELECT g.id FROM groups g WHERE g.org_id = $1 AND `+unusedGroup+`
+		ORDER BY g.id LIMIT $2`+s.rowLock(`FOR UPDATE OF g`), scanOne[int64], orgID, limit)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
 	ids, err = txCollect(ctx, tx, `DELETE FROM groups AS g WHERE g.id IN (SELECT v FROM `+s.each("$1")+` AS e)
-		AND `+unused+` RETURNING id`, scanOne[int64], idArray(ids))
+		AND `+unusedGroup+` RETURNING id`, scanOne[int64], idArray(ids))
 	if err != nil {
 		return 0, err
 	}

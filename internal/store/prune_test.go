@@ -37,7 +37,7 @@ func TestAccountsOfPeopleWhoLeftArePruned(t *testing.T) {
 		snapshot := w.push(alice, "shop", snap.TypeSnapshot)
 		left := func(name string, before ...func(snap.Caller)) snap.Caller {
 			c := w.user(w.acme, name, snap.RoleAdmin, "eng", name)
-			w.ok(w.RecordSignIn(w.ctx, store.SignedIn{UserID: c.User.ID, SID: "s"}))
+			w.ok(w.RecordSignIn(w.ctx, store.InteractiveSignIn{UserID: c.User.ID, SID: "s"}))
 			for _, f := range before {
 				f(c)
 			}
@@ -71,7 +71,7 @@ func TestAccountsOfPeopleWhoLeftArePruned(t *testing.T) {
 		if n := w.prune(w.acme); n.Accounts != 0 || len(w.members(alice)) != len(all) {
 			t.Errorf("an hour before the time: %+v", n)
 		}
-		w.ok(w.RecordSignIn(w.ctx, store.SignedIn{UserID: returned.User.ID}))
+		w.ok(w.RecordSignIn(w.ctx, store.InteractiveSignIn{UserID: returned.User.ID}))
 		w.clock.Advance(2 * time.Hour)
 		if n := w.prune(w.acme); n != (store.Pruned{Accounts: 2, Groups: 1}) {
 			t.Errorf("pruned %+v, want gone with their group, and unlisted", n)

@@ -35,15 +35,7 @@ func (s *Store) Spend(ctx context.Context, bucket string, cost, window time.Dura
 	return wait, err
 }
 
-// SweepRates deletes the buckets that are full again, and the leases that expired at least a day
-// ago.
+// SweepRates deletes the buckets that are full again.
 func (s *Store) SweepRates(ctx context.Context) error {
-	now := s.now()
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM rates WHERE until <= $1`, now.UnixMilli()); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE until <= $1`, now.Add(-24*time.Hour).UnixMilli())
-		return err
-	})
+	return s.exec(ctx, `DELETE FROM rates WHERE until <= $1`, s.now().UnixMilli())
 }

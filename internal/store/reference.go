@@ -21,8 +21,8 @@ func References(ctx context.Context, o Options) (all map[string]Reference, err e
 	}
 	defer s.Close()
 	rows, err := s.read.QueryContext(withoutTimeLimit(ctx), `
-		SELECT s.blob, max(s.size), max(s.sha256), max(s.id), max(o.slug) FROM snapshots s JOIN orgs o ON o.id = s.org_id
-			GROUP BY s.blob
+		SELECT s.blob, max(s.size), max(s.sha256), max(s.id), max(o.slug)
+			FROM snapshots s JOIN orgs o ON o.id = s.org_id GROUP BY s.blob
 		UNION ALL SELECT a.blob, a.size, a.sha256, '', o.slug FROM audit_archive a JOIN orgs o ON o.id = a.org_id
 		UNION ALL SELECT blob, 0, '', '', '' FROM uploads
 		UNION ALL SELECT blob, 0, '', '', '' FROM garbage`)

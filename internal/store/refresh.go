@@ -21,8 +21,8 @@ type Rotation struct {
 	Idle     time.Time // when the session ends if it is not used
 }
 
-// ErrTokenReused reports that a refresh token was used after its chain had moved on, and that its
-// session was therefore ended.
+// ErrTokenReused reports that a refresh token was used again after its successor, or too late, and
+// that its session was therefore ended.
 var ErrTokenReused = errors.New("refresh token reused, session ended")
 
 // ErrClosed reports that a session's organization is closed. The refresh token was not consumed: it
@@ -37,7 +37,7 @@ var ErrClosed = errors.New("the organization is closed")
 func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err error) {
 	var outcome error
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		n, outcome = Session{}, nil
+		outcome = nil
 		n, err = s.lockRefresh(ctx, tx, r)
 		if err != nil {
 			return err
@@ -51,11 +51,11 @@ func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err e
 			return s.endReused(ctx, tx, n)
 		}
 		if token.used {
-			moved, err := supersede(ctx, tx, r.Hash)
+			successorUsed, err := supersede(ctx, tx, r.Hash)
 			if err != nil {
 				return err
 			}
-			if moved {
+			if successorUsed {
 				outcome = ErrTokenReused
 				return s.endReused(ctx, tx, n)
 			}
@@ -82,11 +82,7 @@ func (s *Store) lockRefresh(ctx context.Context, tx *sql.Tx, r Rotation) (Sessio
 	if _, err := tx.ExecContext(ctx, `UPDATE sessions SET client_id = client_id WHERE id = $1`, id); err != nil {
 		return Session{}, err
 	}
-	rows, err := tx.QueryContext(ctx, selectSession+`id = $1`+liveSession, id, s.now().UnixMilli())
-	if err != nil {
-		return Session{}, err
-	}
-	n, err := one(drain(rows, scanSession))
+	n, err := one(txCollect(ctx, tx, selectSession+`id = $1`+liveSession, scanSession, id, s.now().UnixMilli()))
 	if errors.Is(err, sql.ErrNoRows) || err == nil && n.ClientID != r.ClientID {
 		return Session{}, snap.ErrUnauthenticated
 	}
@@ -119,7 +115,7 @@ func readRefresh(ctx context.Context, tx *sql.Tx, hash []byte) (t refreshToken, 
 
 // supersede marks the unused successor of a used token as superseded. If the successor was already
 // used, it changes nothing and returns true.
-func supersede(ctx context.Context, tx *sql.Tx, parent []byte) (moved bool, err error) {
+func supersede(ctx context.Context, tx *sql.Tx, parent []byte) (successorUsed bool, err error) {
 	var used int64
 	err = tx.QueryRowContext(ctx,
 		`SELECT count(*) FROM refresh_tokens WHERE parent = $1 AND used_at IS NOT NULL`, parent).Scan(&used)
@@ -146,7 +142,8 @@ func (s *Store) addSuccessor(ctx context.Context, tx *sql.Tx, n Session, token r
 		return err
 	}
 	if _, err := tx.ExecContext(ctx,
-		`UPDATE sessions SET last_used_at = $1, idle_until = $2 WHERE id = $3`, now, r.Idle.UnixMilli(), n.ID); err != nil {
+		`UPDATE sessions SET last_used_at = $1, idle_until = $2 WHERE id = $3`,
+		now, r.Idle.UnixMilli(), n.ID); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, markUsed+`$2`, now, n.UserID)

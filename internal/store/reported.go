@@ -16,9 +16,9 @@ import (
 // names at sign-ins. The rule: if SCIM reports both a person and a group, SCIM alone decides
 // whether the person belongs to the group. In all other cases the last sign-in decides.
 
-// reporting is the condition that the organization o.id has a working SCIM key. Without one, nobody
-// can correct the reports, so they do not count. $now is replaced with a parameter.
-const reporting = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.kind = 'scim'
+// workingSCIMKey is the condition that the organization o.id has a working SCIM key. Without one,
+// nobody can correct the reports, so they do not count. $now is replaced with a parameter.
+const workingSCIMKey = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.kind = 'scim'
 	AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $now)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $now))`
 
@@ -27,14 +27,14 @@ const reporting = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.
 const linkedTo = ` FROM users u JOIN scim_users n ON n.org_id = u.org_id AND n.external_id = u.external_id
 	WHERE u.org_id = $1 AND u.issuer = $2`
 
-// linked returns the accounts of a reported person.
-func linked(ctx context.Context, tx *sql.Tx, r Reporter, key int64) ([]int64, error) {
+// linkedAccounts returns the accounts of a reported person.
+func linkedAccounts(ctx context.Context, tx *sql.Tx, r Reporter, key int64) ([]int64, error) {
 	return txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key = $3`, scanOne[int64], r.Caller.Org.ID, r.Issuer, key)
 }
 
-// accountsOf returns all accounts of a reported person, from any issuer, because a person who leaves
-// must lose all of them. An account with an earlier external ID of the person is included, unless
-// the ID is now another person's.
+// accountsOf returns all accounts of a reported person, from any issuer, because a person who
+// leaves must lose all of them. An account with an earlier external ID of the person is included,
+// unless the ID is now another person's.
 func accountsOf(ctx context.Context, tx *sql.Tx, r Reporter, u SCIMUser) ([]int64, error) {
 	return txCollect(ctx, tx, `
 		SELECT id FROM users WHERE org_id = $1 AND external_id = $2 AND external_id <> ''
@@ -43,8 +43,8 @@ func accountsOf(ctx context.Context, tx *sql.Tx, r Reporter, u SCIMUser) ([]int6
 		scanOne[int64], r.Caller.Org.ID, u.ExternalID, u.key)
 }
 
-// keepFormer records that the accounts with an external ID belong to the person who had it.
-func keepFormer(ctx context.Context, tx *sql.Tx, r Reporter, key int64, externalID string) error {
+// recordFormerID records that the accounts with an external ID belong to the person who had it.
+func recordFormerID(ctx context.Context, tx *sql.Tx, r Reporter, key int64, externalID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET former_scim_user = $3
 		WHERE org_id = $1 AND external_id = $2 AND external_id <> ''`, r.Caller.Org.ID, externalID, key)
 	return err
@@ -78,16 +78,16 @@ func (t *affectedAccounts) add(ids []int64, err error) error {
 	return err
 }
 
-// addReported changes the groups of a sign-in if SCIM reports the person. For groups that SCIM
+// useReports changes the groups of a sign-in if SCIM reports the person. For groups that SCIM
 // reports, SCIM decides whether the person is a member; other groups stay. The role follows from
 // the result.
-func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
+func (s *Store) useReports(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if err := s.setLastExternalID(ctx, tx, in); err != nil || in.ExternalID == "" {
 		return err
 	}
 	var key int64
 	err := tx.QueryRowContext(ctx, `SELECT n.key FROM scim_users n JOIN orgs o ON o.id = n.org_id
-		WHERE n.org_id = $1 AND n.external_id = $2 AND`+strings.ReplaceAll(reporting, `$now`, `$3`),
+		WHERE n.org_id = $1 AND n.external_id = $2 AND`+strings.ReplaceAll(workingSCIMKey, `$now`, `$3`),
 		in.OrgID, in.ExternalID, s.now().UnixMilli()).Scan(&key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -95,7 +95,7 @@ func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if err != nil {
 		return err
 	}
-	type reported struct {
+	type reportedGroup struct {
 		snap.Group
 		member bool
 	}
@@ -103,7 +103,7 @@ func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 			CASE WHEN x.user_key IS NULL THEN 0 ELSE 1 END
 		FROM scim_groups n JOIN groups g ON g.id = n.group_id
 			LEFT JOIN scim_members x ON x.group_key = n.key AND x.user_key = $2 WHERE n.org_id = $1`,
-		func(rows *sql.Rows) (g reported, err error) {
+		func(rows *sql.Rows) (g reportedGroup, err error) {
 			err = rows.Scan(&g.ID, &g.GroupID, &g.Name, &g.member)
 			return g, err
 		}, in.OrgID, key)
@@ -111,7 +111,7 @@ func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 		return err
 	}
 	in.Groups = slices.DeleteFunc(slices.Clone(in.Groups), func(g snap.Group) bool {
-		return slices.ContainsFunc(groups, func(r reported) bool { return r.GroupID == g.GroupID })
+		return slices.ContainsFunc(groups, func(r reportedGroup) bool { return r.GroupID == g.GroupID })
 	})
 	for _, g := range groups {
 		if g.member {
@@ -153,9 +153,9 @@ type account struct {
 }
 
 // applyReports gives accounts of reported people the groups that SCIM reports for them. It removes
-// these accounts from the other groups that SCIM reports and from groups that are gone, and sets
-// their roles. Each account that changes gets a line in the audit log. The number of statements
-// does not depend on the number of accounts.
+// these accounts from the other groups that SCIM reports and from the groups gone, which SCIM no
+// longer reports, and sets their roles. Each account that changes gets a line in the audit log. The
+// number of statements does not depend on the number of accounts.
 func (s *Store) applyReports(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) error {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for part := range slices.Chunk(ids, 2000) {
@@ -180,8 +180,8 @@ func (s *Store) applyReportsTo(ctx context.Context, tx *sql.Tx, r Reporter, ids,
 	return w.write(ctx, tx, s, r)
 }
 
-// readAccounts reads accounts with their groups. reports is set if the organization's
-// provider reports groups at all.
+// readAccounts reads accounts with their groups. reports is set if the organization's provider
+// reports groups at all.
 func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) (all []*account,
 	reports bool, err error) {
 	list, byID := idArray(ids), map[int64]*account{}
@@ -197,16 +197,18 @@ func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, g
 	for _, a := range all {
 		byID[a.id] = a
 	}
-	theirs, err := txCollect(ctx, tx, `SELECT group_id FROM scim_groups WHERE org_id = $1`, scanOne[int64], r.Caller.Org.ID)
+	reported, err := txCollect(ctx, tx, `SELECT group_id FROM scim_groups WHERE org_id = $1`, scanOne[int64],
+		r.Caller.Org.ID)
 	if err != nil {
 		return nil, false, err
 	}
 	skip := map[int64]bool{}
-	for _, id := range append(theirs, gone...) {
+	for _, id := range append(reported, gone...) {
 		skip[id] = true
 	}
-	_, err = txCollect(ctx, tx, `SELECT m.principal, m.audience, coalesce(g.id, 0), coalesce(g.group_id, ''), coalesce(g.name, '')
-		FROM membership m LEFT JOIN groups g ON m.`+ofGroup+` AND g.id = m.audience`+subjectOf+`
+	_, err = txCollect(ctx, tx, `SELECT m.principal, m.audience,
+			coalesce(g.id, 0), coalesce(g.group_id, ''), coalesce(g.name, '')
+		FROM membership m LEFT JOIN groups g ON m.`+isGroupMembership+` AND g.id = m.audience`+subjectOf+`
 		WHERE m.principal IN (SELECT v FROM `+s.each("$1")+` AS e)`, func(rows *sql.Rows) (none struct{}, err error) {
 		var id int64
 		var audience snap.Audience
@@ -224,15 +226,17 @@ func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, g
 	}
 	_, err = txCollect(ctx, tx, `SELECT u.id, g.id, g.group_id, g.name FROM users u
 		JOIN scim_users n ON n.org_id = u.org_id AND n.external_id = u.external_id
-		JOIN scim_members x ON x.user_key = n.key JOIN scim_groups y ON y.key = x.group_key JOIN groups g ON g.id = y.group_id
-		WHERE u.issuer = $2 AND u.id IN (SELECT v FROM `+s.each("$1")+` AS e)`, func(rows *sql.Rows) (none struct{}, err error) {
-		var id int64
-		var g snap.Group
-		err = rows.Scan(&id, &g.ID, &g.GroupID, &g.Name)
-		byID[id].reported = append(byID[id].reported, g)
-		return none, err
-	}, list, r.Issuer)
-	return all, len(theirs) > 0, err
+		JOIN scim_members x ON x.user_key = n.key
+		JOIN scim_groups y ON y.key = x.group_key JOIN groups g ON g.id = y.group_id
+		WHERE u.issuer = $2 AND u.id IN (SELECT v FROM `+s.each("$1")+` AS e)`,
+		func(rows *sql.Rows) (none struct{}, err error) {
+			var id int64
+			var g snap.Group
+			err = rows.Scan(&id, &g.ID, &g.GroupID, &g.Name)
+			byID[id].reported = append(byID[id].reported, g)
+			return none, err
+		}, list, r.Issuer)
+	return all, len(reported) > 0, err
 }
 
 // reportWrites collects the changes that reports cause, grouped by statement.
@@ -259,15 +263,15 @@ func (w *reportWrites) plan(r Reporter, a *account, reports bool) error {
 	}
 	if r.RoleOf != nil && !c.GroupsUnknown {
 		if c.Role = r.RoleOf(a.email, a.verified, groups); c.Role != a.role {
-			w.roles = push(w.roles, c.Role, a.id)
+			w.roles = appendID(w.roles, c.Role, a.id)
 		}
 		want = c.Audiences()
 	}
 	for _, audience := range difference(a.have, want) {
-		w.drop = push(w.drop, audience, a.id)
+		w.drop = appendID(w.drop, audience, a.id)
 	}
 	for _, audience := range difference(want, a.have) {
-		w.add = push(w.add, audience, a.id)
+		w.add = appendID(w.add, audience, a.id)
 	}
 	if a.unknown && !c.GroupsUnknown {
 		w.known = append(w.known, a.id)
@@ -284,7 +288,7 @@ func (w *reportWrites) plan(r Reporter, a *account, reports bool) error {
 	return nil
 }
 
-func push[K comparable](m map[K][]int64, key K, id int64) map[K][]int64 {
+func appendID[K comparable](m map[K][]int64, key K, id int64) map[K][]int64 {
 	if m == nil {
 		m = map[K][]int64{}
 	}

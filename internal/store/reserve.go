@@ -13,17 +13,17 @@ import (
 	"snap/internal/disk"
 )
 
-type takingAwayKey struct{}
+type allowReserveKey struct{}
 
-// TakingAway marks a request that takes access away, such as an unshare or the revocation of a key,
-// or that must come before such a request, such as a sign-in. On a full disk, such a request may
-// use the reserve.
-func TakingAway(ctx context.Context) context.Context {
-	return context.WithValue(ctx, takingAwayKey{}, true)
+// AllowReserve lets a request use the reserve on a full disk. It is for requests that take access
+// away, such as an unshare or the revocation of a key, and for requests that must come before them,
+// such as a sign-in.
+func AllowReserve(ctx context.Context) context.Context {
+	return context.WithValue(ctx, allowReserveKey{}, true)
 }
 
 // reserve is a file next to the SQLite database that only occupies space on the disk. When the disk
-// is full, the file is removed for a request that takes access away, and only such requests may use
+// is full, the file is removed for a request with [AllowReserve], and only such requests may use
 // its space. The file is created again once there is room. Its existence is the only state, so
 // several processes agree on it.
 type reserve struct {
@@ -35,8 +35,8 @@ func newReserve(dir string, size int64) reserve {
 	return reserve{filepath.Join(dir, "reserve"), size}
 }
 
-// held reports whether the file exists in its full size.
-func (r reserve) held() bool {
+// exists reports whether the file exists in its full size.
+func (r reserve) exists() bool {
 	info, err := os.Stat(r.path)
 	return err == nil && info.Size() >= r.size
 }
@@ -44,7 +44,7 @@ func (r reserve) held() bool {
 // fill creates the file if twice its size is free.
 func (r reserve) fill() {
 	free, known := disk.Free(filepath.Dir(r.path))
-	if r.size == 0 || r.held() || !known || free < 2*r.size {
+	if r.size == 0 || r.exists() || !known || free < 2*r.size {
 		return
 	}
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -57,18 +57,18 @@ func (r reserve) fill() {
 	}
 }
 
-// release frees the space for a request that takes access away. It returns false for other requests
+// release frees the space for a request with [AllowReserve]. It returns false for other requests
 // and if there was no reserve.
 func (r reserve) release(ctx context.Context) bool {
-	return r.size > 0 && ctx.Value(takingAwayKey{}) != nil && os.Remove(r.path) == nil
+	return r.size > 0 && ctx.Value(allowReserveKey{}) != nil && os.Remove(r.path) == nil
 }
 
 // requireSpace refuses a transaction that would use the space of a released reserve.
 func (r reserve) requireSpace(ctx context.Context) error {
-	if r.size == 0 || ctx.Value(takingAwayKey{}) != nil || r.held() {
+	if r.size == 0 || ctx.Value(allowReserveKey{}) != nil || r.exists() {
 		return nil
 	}
-	if r.fill(); r.held() {
+	if r.fill(); r.exists() {
 		return nil
 	}
 	if free, known := disk.Free(filepath.Dir(r.path)); known && free < r.size {

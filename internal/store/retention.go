@@ -58,10 +58,10 @@ func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target strin
 	})
 }
 
-// Outlived returns at most limit snapshots of an organization that its rules no longer keep, as its
-// admins see them. Of each target and type, it returns the oldest.
-func (s *Store) Outlived(ctx context.Context, orgID int64, limit int) ([]snap.Snapshot, error) {
-	c, err := s.keeper(ctx, orgID)
+// Expirable returns at most limit snapshots of an organization that its rules no longer keep, as
+// its admins see them. It prefers the oldest of each target and type.
+func (s *Store) Expirable(ctx context.Context, orgID int64, limit int) ([]snap.Snapshot, error) {
+	c, err := s.serviceCaller(ctx, orgID, snap.PartRetention)
 	if err != nil {
 		return nil, err
 	}
@@ -69,36 +69,37 @@ func (s *Store) Outlived(ctx context.Context, orgID int64, limit int) ([]snap.Sn
 	if err != nil {
 		return nil, err
 	}
-	var out []snap.Snapshot
+	var all []snap.Snapshot
 	for _, r := range rules {
 		for _, t := range []snap.Type{snap.TypeSnapshot, snap.TypeSanitized} {
-			old, err := s.outlived(ctx, c, r, t, limit-len(out))
+			old, err := s.expirableOf(ctx, c, r, t, limit-len(all))
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, old...)
+			all = append(all, old...)
 		}
 	}
-	return out, nil
+	return all, nil
 }
 
-// outlived returns the target's oldest snapshots of one type that the rule does not keep. It finds
-// them in the index of the admins' grants.
-func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap.Type, limit int) ([]snap.Snapshot,
+// expirableOf returns the target's oldest snapshots of one type that the rule does not keep. It
+// finds them in the index of the admins' grants.
+func (s *Store) expirableOf(ctx context.Context, c snap.Caller, r Retention, t snap.Type, limit int) ([]snap.Snapshot,
 	error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	before, err := s.bound(ctx, s.row, c.Org.ID, r, t)
+	before, err := s.leastKept(ctx, s.row, c.Org.ID, r, t)
 	if err != nil {
 		return nil, err
 	}
 	return s.snapshots(ctx, c, selectOne+`s.key IN (
 		SELECT g.snapshot FROM grants g
-		WHERE g.audience = $5 AND g.target_id = (SELECT id FROM targets WHERE name = $6) AND g.type = $7 AND g.snapshot < $8
-		AND NOT EXISTS (SELECT 1 FROM grants r WHERE r.snapshot = g.snapshot AND r.audience`+isRecipients+`
-			AND (r.expires_at IS NULL OR r.expires_at > $2))
-		ORDER BY g.snapshot LIMIT $9)`, append(s.viewer(c), int64(snap.AudienceOf(snap.KindAdmins, c.Org.ID)), r.Target, string(t), before, limit)...)
+		WHERE g.audience = $5 AND g.target_id = (SELECT id FROM targets WHERE name = $6) AND g.type = $7
+		AND g.snapshot < $8 AND NOT EXISTS (SELECT 1 FROM grants r WHERE r.snapshot = g.snapshot
+			AND r.audience`+isRecipients+` AND (r.expires_at IS NULL OR r.expires_at > $2))
+		ORDER BY g.snapshot LIMIT $9)`, append(s.viewerArgs(c), int64(snap.AudienceOf(snap.KindAdmins, c.Org.ID)),
+		r.Target, string(t), before, limit)...)
 }
 
 // rowQuery queries at most one row, from the database or within a transaction.
@@ -110,13 +111,15 @@ func rowQueryIn(tx *sql.Tx) rowQuery {
 	}
 }
 
-// bound returns the least key that a rule keeps among the snapshots of a target and type. Snapshots
-// with smaller keys have outlived the rule. The result is 0 if all are kept.
-func (s *Store) bound(ctx context.Context, row rowQuery, orgID int64, r Retention, t snap.Type) (key int64, err error) {
+// leastKept returns the least key that a rule keeps among the snapshots of a target and type. The
+// rule does not keep snapshots with smaller keys. The result is 0 if it keeps all.
+func (s *Store) leastKept(ctx context.Context, row rowQuery, orgID int64, r Retention, t snap.Type) (key int64,
+	err error) {
 	key = 1 << 62
 	if r.KeepLast > 0 {
 		err := row(ctx, `SELECT g.snapshot FROM grants g
-			WHERE g.audience = $1 AND g.target_id = (SELECT id FROM targets WHERE name = $2) AND g.type = $3 ORDER BY g.snapshot DESC LIMIT 1 OFFSET $4`,
+			WHERE g.audience = $1 AND g.target_id = (SELECT id FROM targets WHERE name = $2) AND g.type = $3
+			ORDER BY g.snapshot DESC LIMIT 1 OFFSET $4`,
 			int64(snap.AudienceOf(snap.KindAdmins, orgID)), r.Target, string(t), r.KeepLast-1).Scan(&key)
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, nil // fewer snapshots than the rule keeps
@@ -126,24 +129,25 @@ func (s *Store) bound(ctx context.Context, row rowQuery, orgID int64, r Retentio
 		}
 	}
 	if r.KeepDays > 0 {
-		key = min(key, s.now().Add(-time.Duration(r.KeepDays)*24*time.Hour).UnixMilli()<<22)
+		key = min(key, s.now().Add(-time.Duration(r.KeepDays)*24*time.Hour).UnixMilli()<<keyBits)
 	}
 	return key, nil
 }
 
-// keeper returns the caller that retention acts as: the organization, without a key.
-func (s *Store) keeper(ctx context.Context, orgID int64) (snap.Caller, error) {
+// serviceCaller returns the caller that a part of the service acts as: the organization, without a
+// key.
+func (s *Store) serviceCaller(ctx context.Context, orgID int64, part string) (snap.Caller, error) {
 	c, err := s.CallerOfOrg(ctx, orgID)
-	c.Credential.Name = snap.PartRetention
+	c.Credential.Name = part
 	return c, err
 }
 
-// Expire deletes a snapshot that [Store.Outlived] returned, as the admin who asks for it or as
+// Expire deletes a snapshot that [Store.Expirable] returned, as the admin who asks for it or as
 // retention. It returns "" and false, and deletes nothing, if a rule now keeps the snapshot, if it
 // was shared with another organization in the meantime, or if it is gone. The transaction that
 // deletes the snapshot checks this.
 func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, gone bool, err error) {
-	c, err := s.keeper(ctx, sn.Org.ID)
+	c, err := s.serviceCaller(ctx, sn.Org.ID, snap.PartRetention)
 	if err != nil {
 		return "", false, err
 	}
@@ -166,19 +170,17 @@ func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, g
 // mayExpire reports whether the rule of the snapshot's target does not keep the snapshot and no
 // other organization can still pull it. It locks the rule until the transaction ends.
 func (s *Store) mayExpire(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (may bool, err error) {
-	text := `SELECT target, keep_last, keep_days FROM retention WHERE org_id = $1 AND target = $2`
-	if s.dialect == postgres {
-		text += ` FOR SHARE`
-	}
 	var r Retention
-	err = tx.QueryRowContext(ctx, text, sn.Org.ID, sn.Target).Scan(&r.Target, &r.KeepLast, &r.KeepDays)
+	err = tx.QueryRowContext(ctx, `SELECT target, keep_last, keep_days FROM retention
+		WHERE org_id = $1 AND target = $2`+s.rowLock(`FOR SHARE`), sn.Org.ID, sn.Target).
+		Scan(&r.Target, &r.KeepLast, &r.KeepDays)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	before, err := s.bound(ctx, rowQueryIn(tx), sn.Org.ID, r, sn.Type)
+	before, err := s.leastKept(ctx, rowQueryIn(tx), sn.Org.ID, r, sn.Type)
 	if err != nil || sn.Key >= before {
 		return false, err
 	}

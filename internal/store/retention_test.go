@@ -41,7 +41,7 @@ func TestExpireAsksAgain(t *testing.T) {
 				w.clock.Advance(time.Hour)
 				newest := w.push(alice, "shop", snap.TypeSnapshot)
 				w.ok(w.SetRetention(w.ctx, alice, store.Retention{Target: "shop", KeepLast: 1}))
-				found, err := w.Outlived(w.ctx, w.acme.ID, 10)
+				found, err := w.Expirable(w.ctx, w.acme.ID, 10)
 				if w.ok(err); len(found) != 1 || found[0].ID != old.ID {
 					t.Fatalf("found %v, want the older one", found)
 				}

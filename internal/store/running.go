@@ -20,11 +20,12 @@ func (s *Store) RecordRunning(ctx context.Context, holder string) error {
 	if _, err := s.Lease(ctx, runningPrefix+holder, holder, RunningLife); err != nil || s.dialect == sqlite {
 		return err
 	}
-	behind, err := s.ahead(ctx)
+	serverAhead, err := s.ahead(ctx)
 	if err != nil {
 		return err
 	}
-	return s.exec(ctx, `UPDATE leases SET ahead = $2 WHERE name = $1`, runningPrefix+holder, -behind.Milliseconds())
+	return s.exec(ctx, `UPDATE leases SET ahead = $2 WHERE name = $1`, runningPrefix+holder,
+		-serverAhead.Milliseconds())
 }
 
 // ClockSkew returns the largest difference between the clocks of running processes. Each process
@@ -42,10 +43,7 @@ func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
 
 // RecordStopped records that the process named by holder has ended.
 func (s *Store) RecordStopped(ctx context.Context, holder string) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE name = $1`, runningPrefix+holder)
-		return err
-	})
+	return s.exec(ctx, `DELETE FROM leases WHERE name = $1`, runningPrefix+holder)
 }
 
 // Running returns how many processes of the service are running, and until when the last of them
@@ -53,6 +51,7 @@ func (s *Store) RecordStopped(ctx context.Context, holder string) error {
 func (s *Store) Running(ctx context.Context) (n int, until time.Time, err error) {
 	var last sql.NullInt64
 	err = s.read.QueryRowContext(ctx,
-		`SELECT count(*), max(until) FROM leases WHERE name LIKE 'serve:%' AND until > $1`, s.now().UnixMilli()).Scan(&n, &last)
+		`SELECT count(*), max(until) FROM leases WHERE name LIKE 'serve:%' AND until > $1`, s.now().UnixMilli()).
+		Scan(&n, &last)
 	return n, timeOf(last), err
 }

@@ -34,7 +34,7 @@ type SCIMUser struct {
 	Created, Changed                  time.Time
 }
 
-// SCIMUserChange holds what a report changes about a person; nil keeps a value.
+// SCIMUserChange holds the new values that a report gives a person; nil keeps a value.
 type SCIMUserChange struct {
 	UserName, ExternalID, DisplayName *string
 	Active                            *bool
@@ -47,7 +47,7 @@ type SCIMPage struct {
 	Skip, Limit                                   int
 }
 
-// The bounds of what an organization's identity provider may report.
+// Limits on the reports of an organization's identity provider.
 const (
 	MaxSCIMUsers  = 100_000 // per organization
 	MaxSCIMGroups = 10_000  // per organization
@@ -58,8 +58,8 @@ var errNoSCIM = &snap.Error{Code: snap.CodeNotFound, Detail: "the organization h
 
 // errSCIMTaken is the error for a value that is already in use and must be unique in the
 // organization.
-func errSCIMTaken(what string) error {
-	return &snap.Error{Code: snap.CodeConflict, Detail: "another resource of the organization has this " + what}
+func errSCIMTaken(field string) error {
+	return &snap.Error{Code: snap.CodeConflict, Detail: "another resource of the organization has this " + field}
 }
 
 const selectSCIMUsers = `SELECT n.key, n.id, n.user_name, coalesce(n.external_id, ''), n.display_name, n.active,
@@ -117,19 +117,20 @@ func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (
 		u = SCIMUser{ID: newSCIMID(), Active: true}
 		u.apply(c)
 		return tx.QueryRowContext(ctx, `
-			INSERT INTO scim_users(id, org_id, user_name, user_name_folded, external_id, display_name, display_name_folded, active, created_at, changed_at)
+			INSERT INTO scim_users(id, org_id, user_name, user_name_folded, external_id, display_name,
+				display_name_folded, active, created_at, changed_at)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING key`,
 			u.ID, r.Caller.Org.ID, u.UserName, snap.FoldCase(u.UserName), nullText(u.ExternalID), u.DisplayName,
 			snap.FoldCase(u.DisplayName), flag(u.Active), s.now().UnixMilli()).Scan(&u.key)
 	}, func(tx *sql.Tx) error {
-		accounts, err := linked(ctx, tx, r, u.key)
+		accounts, err := linkedAccounts(ctx, tx, r, u.key)
 		if err != nil {
 			return err
 		}
 		u, err = s.applyToAccounts(ctx, tx, r, u.key, accounts)
 		return err
 	})
-	if isUnique(err) {
+	if violatesUnique(err) {
 		err = errSCIMTaken("userName or externalId")
 	}
 	return u, err
@@ -146,12 +147,12 @@ func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCI
 		if u, err = scimUser(ctx, tx, r, id); err != nil {
 			return err
 		}
-		if before, err = linked(ctx, tx, r, u.key); err != nil {
+		if before, err = linkedAccounts(ctx, tx, r, u.key); err != nil {
 			return err
 		}
 		old := u.ExternalID
 		if u.apply(c); u.ExternalID != old {
-			if err := keepFormer(ctx, tx, r, u.key, old); err != nil {
+			if err := recordFormerID(ctx, tx, r, u.key, old); err != nil {
 				return err
 			}
 		}
@@ -165,7 +166,7 @@ func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCI
 		u, err = s.applyToAccounts(ctx, tx, r, u.key, before)
 		return err
 	})
-	if isUnique(err) {
+	if violatesUnique(err) {
 		err = errSCIMTaken("userName or externalId")
 	}
 	return u, err
@@ -181,7 +182,7 @@ func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error
 		if err != nil {
 			return err
 		}
-		if accounts, err = linked(ctx, tx, r, u.key); err != nil {
+		if accounts, err = linkedAccounts(ctx, tx, r, u.key); err != nil {
 			return err
 		}
 		if err := s.endPerson(ctx, tx, r, u); err != nil {
@@ -201,7 +202,7 @@ func (s *Store) applyToAccounts(ctx context.Context, tx *sql.Tx, r Reporter, key
 	if err != nil {
 		return u, err
 	}
-	now, err := linked(ctx, tx, r, key)
+	now, err := linkedAccounts(ctx, tx, r, key)
 	if err != nil {
 		return u, err
 	}
@@ -266,10 +267,7 @@ func (s *Store) report(ctx context.Context, r Reporter, change, apply func(*sql.
 // waitForReports makes a sign-in's transaction wait for running reports of its organization.
 // Reports that begin later wait for the transaction.
 func (s *Store) waitForReports(ctx context.Context, tx *sql.Tx, orgID int64) error {
-	if s.dialect != postgres {
-		return nil // SQLite has one writer
-	}
-	_, err := tx.ExecContext(ctx, `SELECT id FROM orgs WHERE id = $1 FOR SHARE`, orgID)
+	_, err := tx.ExecContext(ctx, `SELECT id FROM orgs WHERE id = $1`+s.rowLock(`FOR SHARE`), orgID)
 	return err
 }
 

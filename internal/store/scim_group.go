@@ -34,25 +34,25 @@ func (g SCIMGroup) groupID() string {
 	return g.DisplayName
 }
 
-// SCIMGroupChange holds what a report changes about a group. Nil keeps a name. The steps in Members
-// are carried out in order.
+// SCIMGroupChange holds the new values that a report gives a group. Nil keeps a name. The steps in
+// Members are carried out in order.
 type SCIMGroupChange struct {
 	DisplayName, ExternalID *string
-	Members                 []SCIMMembers
+	Members                 []SCIMMemberChange
 }
 
-// SCIMMembers is one step in changing a group's members.
-type SCIMMembers struct {
-	Do  SCIMDo
-	IDs []string // of reported people
+// SCIMMemberChange is one step in changing a group's members.
+type SCIMMemberChange struct {
+	Action SCIMAction
+	IDs    []string // of reported people
 }
 
-// SCIMDo is what a step does with the members that it names.
-type SCIMDo int
+// SCIMAction is the effect of a step on the members that it names.
+type SCIMAction int
 
-// The steps. Removing somebody who is not a member changes nothing.
+// The actions. Removing somebody who is not a member changes nothing.
 const (
-	SCIMAdd SCIMDo = iota
+	SCIMAdd SCIMAction = iota
 	SCIMRemove
 	SCIMReplace // replaces all members with these
 )
@@ -90,9 +90,9 @@ func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members
 	if err != nil || !members {
 		return page, total, err
 	}
-	have := 0
+	totalMembers := 0
 	for i := range page {
-		if have > membersOfPage {
+		if totalMembers > membersOfPage {
 			return page[:i], total, nil
 		}
 		page[i].Members, err = collect(ctx, s, `SELECT u.id, u.user_name FROM scim_members x
@@ -104,7 +104,7 @@ func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members
 		if err != nil {
 			return nil, 0, err
 		}
-		have += len(page[i].Members)
+		totalMembers += len(page[i].Members)
 	}
 	return page, total, nil
 }
@@ -120,11 +120,12 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 			return err
 		}
 		g, affected = SCIMGroup{ID: newSCIMID(), Created: s.now(), Changed: s.now()}, nil
-		if err := s.ssoGroup(ctx, tx, r, &g, c); err != nil {
+		if err := s.setSSOGroup(ctx, tx, r, &g, c); err != nil {
 			return err
 		}
 		err := tx.QueryRowContext(ctx, `
-			INSERT INTO scim_groups(id, org_id, display_name, display_name_folded, external_id, group_id, created_at, changed_at)
+			INSERT INTO scim_groups(id, org_id, display_name, display_name_folded, external_id, group_id,
+				created_at, changed_at)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $7) RETURNING key`, g.ID, r.Caller.Org.ID, g.DisplayName,
 			snap.FoldCase(g.DisplayName), nullText(g.ExternalID), g.group, s.now().UnixMilli()).Scan(&g.key)
 		if err != nil {
@@ -135,7 +136,7 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 		}
 		return affected.addInGroup(ctx, tx, r, g.group)
 	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, affected, nil) })
-	if isUnique(err) {
+	if violatesUnique(err) {
 		err = errSCIMTaken("externalId or, without one, displayName")
 	}
 	return g, err
@@ -154,7 +155,7 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 			return err
 		}
 		if old := g.group; c.DisplayName != nil || c.ExternalID != nil {
-			if err := s.ssoGroup(ctx, tx, r, &g, c); err != nil {
+			if err := s.setSSOGroup(ctx, tx, r, &g, c); err != nil {
 				return err
 			}
 			if old != g.group { // the SSO group has changed: everybody in the old and the new one is affected
@@ -166,14 +167,14 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 			}
 		}
 		if _, err := tx.ExecContext(ctx, `
-			UPDATE scim_groups SET display_name = $2, display_name_folded = $3, external_id = $4, group_id = $5, changed_at = $6
-			WHERE key = $1`, g.key, g.DisplayName, snap.FoldCase(g.DisplayName), nullText(g.ExternalID), g.group,
-			s.now().UnixMilli()); err != nil {
+			UPDATE scim_groups SET display_name = $2, display_name_folded = $3, external_id = $4, group_id = $5,
+				changed_at = $6 WHERE key = $1`, g.key, g.DisplayName, snap.FoldCase(g.DisplayName),
+			nullText(g.ExternalID), g.group, s.now().UnixMilli()); err != nil {
 			return err
 		}
 		return s.changeMembers(ctx, tx, r, g, c.Members, &affected)
 	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, affected, gone) })
-	if isUnique(err) {
+	if violatesUnique(err) {
 		err = errSCIMTaken("externalId or, without one, displayName")
 	}
 	return g, err
@@ -209,9 +210,9 @@ func scimGroup(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMGrou
 	return g, err
 }
 
-// ssoGroup applies the names of a change, and finds or creates the SSO group with the group's new
-// ID.
-func (s *Store) ssoGroup(ctx context.Context, tx *sql.Tx, r Reporter, g *SCIMGroup, c SCIMGroupChange) error {
+// setSSOGroup applies the names of a change, and finds or creates the SSO group with the group's
+// new ID.
+func (s *Store) setSSOGroup(ctx context.Context, tx *sql.Tx, r Reporter, g *SCIMGroup, c SCIMGroupChange) error {
 	for _, v := range []struct{ to, from *string }{{&g.DisplayName, c.DisplayName}, {&g.ExternalID, c.ExternalID}} {
 		if v.from != nil {
 			*v.to = *v.from
@@ -227,7 +228,7 @@ func (s *Store) ssoGroup(ctx context.Context, tx *sql.Tx, r Reporter, g *SCIMGro
 
 // changeMembers carries out the steps of a change, and adds to affected the accounts whose groups
 // these steps may change.
-func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCIMGroup, steps []SCIMMembers,
+func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCIMGroup, steps []SCIMMemberChange,
 	affected *affectedAccounts) error {
 	for _, step := range steps {
 		ids := slices.Compact(slices.Sorted(slices.Values(step.IDs)))
@@ -235,18 +236,18 @@ func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCI
 		if err != nil {
 			return err
 		}
-		if step.Do != SCIMRemove && len(people) < len(ids) {
+		if step.Action != SCIMRemove && len(people) < len(ids) {
 			missing := len(ids) - len(people)
 			return snap.Invalid(fmt.Sprintf("%d of the members are not users of the organization", missing),
 				"create the users before the group's members; groups in groups are not supported")
 		}
 		var changed []int64
-		if step.Do != SCIMAdd {
-			if changed, err = s.removeMembers(ctx, tx, g, people, step.Do == SCIMReplace); err != nil {
+		if step.Action != SCIMAdd {
+			if changed, err = s.removeMembers(ctx, tx, g, people, step.Action == SCIMReplace); err != nil {
 				return err
 			}
 		}
-		if step.Do != SCIMRemove {
+		if step.Action != SCIMRemove {
 			added, err := txCollect(ctx, tx, `INSERT INTO scim_members(group_key, user_key)
 				SELECT $1, v FROM `+s.each("$2")+` AS e WHERE true ON CONFLICT DO NOTHING RETURNING user_key`,
 				scanOne[int64], g.key, idArray(people))

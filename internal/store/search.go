@@ -1,10 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -31,49 +31,45 @@ const (
 // search returns the n newest snapshots that match the words of q and the conditions of v, and
 // whose keys are less than before. If q is blank, every snapshot matches. If it is not blank but
 // contains no words, none matches.
-func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot,
+func (s *Store) search(ctx context.Context, c snap.Caller, v selection, q string, before int64, n int) ([]snap.Snapshot,
 	error) {
 	words := snap.SearchWords(q)
 	switch {
 	case len(words) > 0:
 	case strings.TrimSpace(q) != "":
 		return nil, nil
-	case !v.narrow():
+	case !v.needsSearch():
 		return s.list(ctx, c, v, before, n)
 	}
+	chosen, err := s.matcher(ctx, c, v)
+	if err != nil {
+		return nil, err
+	}
+	fits := func(sn snap.Snapshot) bool { return (len(words) == 0 || Matches(sn, q)) && chosen(sn) }
 	if done, err := s.indexSome(ctx); !done {
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		// While rows are not yet indexed, after an upgrade or on a full disk, the slower scan gives
 		// correct results.
-		fits, err := s.chosenBy(ctx, c, v)
-		if err != nil {
-			return nil, err
-		}
-		return s.scanMatching(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, q) && fits(sn) })
+		return s.scanMatching(ctx, c, v, before, n, fits)
 	}
-	sources := s.narrowSources(c, v)
+	sources := s.extraSources(c, v)
 	for _, w := range words[:min(len(words), maxSources)] {
-		one, err := s.sourceOf(ctx, c, v, w)
+		source, err := s.wordSource(ctx, c, v, w)
 		if err != nil {
 			return nil, err
 		}
-		sources = append(sources, one)
+		sources = append(sources, source)
 	}
 	if v.target != 0 || v.typ != "" {
 		sources = append(sources, s.listSource(c, v))
 	}
-	chosen, err := s.chosenBy(ctx, c, v)
-	if err != nil {
-		return nil, err
-	}
-	return s.intersect(ctx, c, sources, max(v.since-1, 0), before, n,
-		func(sn snap.Snapshot) bool { return (len(words) == 0 || Matches(sn, q)) && chosen(sn) })
+	return s.intersect(ctx, c, sources, max(v.since-1, 0), before, n, fits)
 }
 
-// narrowSources returns the sources for the conditions that the listing's statement does not check.
-func (s *Store) narrowSources(c snap.Caller, v choice) (all []source) {
+// extraSources returns the sources for the conditions that the listing's statement does not check.
+func (s *Store) extraSources(c snap.Caller, v selection) (all []source) {
 	if v.owner.text != "" {
 		all = append(all, s.ownerSource(c, v))
 	}
@@ -139,7 +135,7 @@ func (s *Store) byKeys(ctx context.Context, c snap.Caller, keys []int64) ([]snap
 		return nil, nil
 	}
 	return s.snapshots(ctx, c, selectOne+`s.key IN (SELECT v FROM `+s.each("$5")+` AS e) AND `+visible,
-		append(s.viewer(c), idArray(keys))...)
+		append(s.viewerArgs(c), idArray(keys))...)
 }
 
 // idArray encodes identifiers as the JSON array that [Store.each] reads.
@@ -159,7 +155,7 @@ func keysOf(all []snap.Snapshot) (keys []int64) {
 }
 
 // listSource returns the listing itself as a source.
-func (s *Store) listSource(c snap.Caller, v choice) source {
+func (s *Store) listSource(c snap.Caller, v selection) source {
 	return func(ctx context.Context, before int64, n int) ([]int64, error) {
 		all, err := s.list(ctx, c, v, before, n)
 		return keysOf(all), err
@@ -167,40 +163,41 @@ func (s *Store) listSource(c snap.Caller, v choice) source {
 }
 
 // scanSource returns a source that scans the listing for the snapshots that fit.
-func (s *Store) scanSource(c snap.Caller, v choice, fits func(snap.Snapshot) bool) source {
+func (s *Store) scanSource(c snap.Caller, v selection, fits func(snap.Snapshot) bool) source {
 	return func(ctx context.Context, before int64, n int) ([]int64, error) {
 		all, err := s.scanMatching(ctx, c, v, before, n, fits)
 		return keysOf(all), err
 	}
 }
 
-// condition restricts one column of grants to a list of values, or to the values between two bounds.
+// condition restricts one column of grants to a list of values, or to the values between two
+// bounds.
 type condition struct {
 	column   string
 	values   []int64
 	from, to int64
 }
 
-// sourceOf returns the source for a word.
-func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word string) (source, error) {
-	conditions, many, err := s.conditionsOf(ctx, c, word)
+// wordSource returns the source for a word.
+func (s *Store) wordSource(ctx context.Context, c snap.Caller, v selection, word string) (source, error) {
+	conditions, count, err := s.conditionsOf(ctx, c, word)
 	if err != nil {
 		return nil, err
 	}
 	ids, isID := snap.SearchID(word)
-	var named []int64
+	var withID []int64
 	if isID {
-		named, err = collect(ctx, s, `SELECT key FROM snapshots WHERE id >= $1 AND id < $2 LIMIT 5001`,
+		withID, err = collect(ctx, s, `SELECT key FROM snapshots WHERE id >= $1 AND id < $2 LIMIT 5001`,
 			scanOne[int64], ids, ids+lastRune)
 		if err != nil {
 			return nil, err
 		}
 	}
-	if many > maxValues || len(named) > fewCandidates {
+	if count > maxValues || len(withID) > fewCandidates {
 		return s.scanSource(c, v, func(sn snap.Snapshot) bool { return Matches(sn, word) }), nil
 	}
 	return func(ctx context.Context, before int64, n int) (keys []int64, err error) {
-		if many > fewValues {
+		if count > fewValues {
 			page, err := s.list(ctx, c, v, before, maxLimit+1)
 			if err != nil {
 				return nil, err
@@ -217,14 +214,14 @@ func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word stri
 			}
 			keys = append(keys, more...)
 		}
-		if len(named) > 0 {
-			all, err := s.byKeys(ctx, c, named)
+		if len(withID) > 0 {
+			all, err := s.byKeys(ctx, c, withID)
 			if err != nil {
 				return nil, err
 			}
 			keys = append(keys, slices.DeleteFunc(keysOf(all), func(key int64) bool { return key >= before })...)
 		}
-		slices.SortFunc(keys, func(a, b int64) int { return int(min(max(b-a, -1), 1)) })
+		slices.SortFunc(keys, func(a, b int64) int { return cmp.Compare(b, a) })
 		keys = slices.Compact(keys)
 		return keys[:min(n, len(keys))], nil
 	}, nil
@@ -233,8 +230,9 @@ func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word stri
 // lastRune sorts after every character that can occur in a word.
 const lastRune = "\U0010ffff"
 
-// conditionsOf returns the conditions whose ranges a word selects, and roughly how many values they have.
-func (s *Store) conditionsOf(ctx context.Context, c snap.Caller, word string) (all []condition, many int, err error) {
+// conditionsOf returns the conditions whose ranges a word selects, and roughly how many values they
+// have.
+func (s *Store) conditionsOf(ctx context.Context, c snap.Caller, word string) (all []condition, count int, err error) {
 	for _, kind := range []struct {
 		kind   int
 		org    int64
@@ -247,7 +245,7 @@ func (s *Store) conditionsOf(ctx context.Context, c snap.Caller, word string) (a
 		}
 		slices.Sort(ids)
 		if ids = slices.Compact(ids); len(ids) > 0 {
-			all, many = append(all, condition{column: kind.column, values: ids}), many+len(ids)
+			all, count = append(all, condition{column: kind.column, values: ids}), count+len(ids)
 		}
 	}
 	for column, digits := range map[string]int{"named_day": 8, "named_time": 6} {
@@ -257,10 +255,10 @@ func (s *Store) conditionsOf(ctx context.Context, c snap.Caller, word string) (a
 		}
 		all = append(all, condition{column: column, from: from, to: to})
 		if len(word) < digits-2 {
-			many += fewValues + 1
+			count += fewValues + 1
 		}
 	}
-	return all, many, nil
+	return all, count, nil
 }
 
 // digitsFrom returns the smallest and the largest number that consist of a leading 1 and this many
@@ -278,11 +276,11 @@ func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	return from, to, err == nil
 }
 
-// conditionKeys returns the keys of the n newest snapshots on which the caller has a grant that meets
-// this condition, newest first. Only keys less than before count.
-func (s *Store) conditionKeys(ctx context.Context, c snap.Caller, v choice, f condition, before int64,
+// conditionKeys returns the keys of the n newest snapshots on which the caller has a grant that
+// meets this condition, newest first. Only keys less than before count.
+func (s *Store) conditionKeys(ctx context.Context, c snap.Caller, v selection, f condition, before int64,
 	n int) ([]int64, error) {
-	sh := s.shapeOf(c, choice{filter: v.filter}, n)
+	sh := s.shapeOf(c, selection{filter: v.filter}, n)
 	args := []any{c.Principal(), s.now().UnixMilli(), before}
 	if f.values != nil {
 		args = append(args, idArray(f.values))
@@ -293,22 +291,14 @@ func (s *Store) conditionKeys(ctx context.Context, c snap.Caller, v choice, f co
 	return keys[:min(n, len(keys))], err
 }
 
-// keysText returns the statement of conditionKeys. Its parameters are $1 the principal, $2 the current
-// time, $3 the key below which the page begins, and either $4 the values as a JSON array or $4 and
-// $5 the bounds. For each audience and value, the statement reads the newest snapshot (heads). With
-// a page of n snapshots, nothing older than the n-th newest of these can be on the page (thr). From
-// each range that reaches above this limit, the statement reads at most a page (wide). For bounds,
-// it first looks up the values that exist for each audience, one by one (pairs), without reading
-// their grants.
+// keysText returns the statement of conditionKeys. Its parameters are $1 the principal, $2 the
+// current time, $3 the key below which the page begins, and either $4 the values as a JSON array or
+// $4 and $5 the bounds. For each audience and value, the statement reads the newest snapshot
+// (heads). With a page of n snapshots, nothing older than the n-th newest of these can be on the
+// page (thr). From each range that reaches above this limit, the statement reads at most a page
+// (wide). For bounds, it first looks up the values that exist for each audience, one by one
+// (pairs), without reading their grants.
 func (s *Store) keysText(sh shape, f condition) string {
-	kinds := sh.scope.kinds()
-	if sh.scope == scopeMember {
-		kinds = append(slices.Clone(kinds), snap.KindGroup)
-	}
-	var list []string
-	for _, k := range kinds {
-		list = append(list, fmt.Sprint(int(k)))
-	}
 	pairs := `SELECT aud.a AS a, e.v AS d FROM aud CROSS JOIN ` + s.each("$4") + ` AS e`
 	if f.values == nil {
 		pairs = `SELECT aud.a AS a, (` + nextValue + ` g.audience = aud.a AND g.{column} >= $4 AND g.{column} <= $5
@@ -320,7 +310,7 @@ func (s *Store) keysText(sh shape, f condition) string {
 	if s.dialect == postgres {
 		text = keysPostgres
 	}
-	return strings.NewReplacer("{kinds}", strings.Join(list, ", "), "{column}", f.column,
+	return strings.NewReplacer("{kinds}", sh.scope.kindList(), "{column}", f.column,
 		"{size}", strconv.Itoa(sh.size), "{last}", strconv.Itoa(sh.size-1)).Replace(
 		strings.NewReplacer("{pairs}", pairs, "{of}", grantsOf).Replace(text))
 }
@@ -337,10 +327,11 @@ heads(a, d, h) AS MATERIALIZED (
   SELECT r.a, r.d, (SELECT g.snapshot FROM grants g WHERE {of} AND g.snapshot < $3 ORDER BY g.snapshot DESC LIMIT 1)
   FROM pairs r WHERE r.d IS NOT NULL),
 thr(t) AS MATERIALIZED (
-  SELECT coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads WHERE h IS NOT NULL) ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)),
+  SELECT coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads WHERE h IS NOT NULL)
+    ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)),
 top(a, d, h, c) AS MATERIALIZED (
-  SELECT r.a, r.d, r.h, coalesce((SELECT g.snapshot FROM grants g WHERE {of} AND g.snapshot <= r.h AND g.snapshot >= thr.t
-    ORDER BY g.snapshot DESC LIMIT 1 OFFSET {last}), thr.t)
+  SELECT r.a, r.d, r.h, coalesce((SELECT g.snapshot FROM grants g WHERE {of} AND g.snapshot <= r.h
+    AND g.snapshot >= thr.t ORDER BY g.snapshot DESC LIMIT 1 OFFSET {last}), thr.t)
   FROM thr CROSS JOIN heads r WHERE r.h >= thr.t),
 low(c) AS MATERIALIZED (SELECT coalesce(max(c), 0) FROM top),
 wide(id) AS MATERIALIZED (
@@ -368,7 +359,7 @@ SELECT DISTINCT id FROM wide ORDER BY id DESC LIMIT {size}`
 // than before. It first counts the snapshots with this prefix, of all callers. If there are few, it
 // checks them one by one. If there are many, it scans the caller's listing, which soon fills a page
 // because IDs are random.
-func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix string, before int64,
+func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v selection, prefix string, before int64,
 	n int) ([]snap.Snapshot, error) {
 	var count int
 	end := prefix + lastRune
@@ -383,11 +374,11 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix st
 		})
 	}
 	all, err := s.snapshots(ctx, c, selectOne+`s.id >= $5 AND s.id < $6 AND s.key < $7 AND `+visible,
-		append(s.viewer(c), prefix, end, before)...)
+		append(s.viewerArgs(c), prefix, end, before)...)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := s.chosenBy(ctx, c, v)
+	chosen, err := s.matcher(ctx, c, v)
 	if err != nil {
 		return nil, err
 	}
@@ -398,9 +389,9 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix st
 // byIDs returns the n newest visible snapshots that have one of the IDs of q, match its other
 // conditions, and have a key less than before. It looks up each ID by itself, because
 // [Store.Snapshot] does the same work for a hidden snapshot and for an ID that never existed.
-func (s *Store) byIDs(ctx context.Context, c snap.Caller, v choice, q Query, before int64,
+func (s *Store) byIDs(ctx context.Context, c snap.Caller, v selection, q Query, before int64,
 	n int) (found []snap.Snapshot, err error) {
-	chosen, err := s.chosenBy(ctx, c, v)
+	chosen, err := s.matcher(ctx, c, v)
 	if err != nil {
 		return nil, err
 	}
@@ -418,8 +409,8 @@ func (s *Store) byIDs(ctx context.Context, c snap.Caller, v choice, q Query, bef
 	return found[:min(n, len(found))], nil
 }
 
-// chosenBy returns v as a predicate on snapshots that c may see.
-func (s *Store) chosenBy(ctx context.Context, c snap.Caller, v choice) (func(snap.Snapshot) bool, error) {
+// matcher returns a function that reports whether v selects a snapshot that the caller may see.
+func (s *Store) matcher(ctx context.Context, c snap.Caller, v selection) (func(snap.Snapshot) bool, error) {
 	var target string
 	if v.target != 0 {
 		if err := s.row(ctx, `SELECT name FROM targets WHERE id = $1`, v.target).Scan(&target); err != nil {
@@ -437,14 +428,14 @@ func (s *Store) chosenBy(ctx context.Context, c snap.Caller, v choice) (func(sna
 		}
 	}
 	return func(sn snap.Snapshot) bool {
-		return Chosen(c, sn, v.filter) && (v.target == 0 || sn.Target == target) && (v.typ == "" || sn.Type == v.typ) &&
-			v.owner.has(sn) && (!v.expiresSoon || soon[sn.Key]) &&
+		return FilterMatches(c, sn, v.filter) && (v.target == 0 || sn.Target == target) &&
+			(v.typ == "" || sn.Type == v.typ) && v.owner.matches(sn) && (!v.expiresSoon || soon[sn.Key]) &&
 			sn.Key >= v.since && sn.Key < v.until
 	}, nil
 }
 
-// Chosen reports whether a filter selects a snapshot that the caller sees.
-func Chosen(c snap.Caller, sn snap.Snapshot, f snap.Filter) bool {
+// FilterMatches reports whether a filter selects a snapshot that the caller sees.
+func FilterMatches(c snap.Caller, sn snap.Snapshot, f snap.Filter) bool {
 	switch f {
 	case snap.FilterShared:
 		return sn.Shared
@@ -457,7 +448,7 @@ func Chosen(c snap.Caller, sn snap.Snapshot, f snap.Filter) bool {
 }
 
 // scanMatching scans the listing until it has n matching snapshots.
-func (s *Store) scanMatching(ctx context.Context, c snap.Caller, v choice, before int64, n int,
+func (s *Store) scanMatching(ctx context.Context, c snap.Caller, v selection, before int64, n int,
 	fits func(snap.Snapshot) bool) (chosen []snap.Snapshot, err error) {
 	for {
 		page, err := s.list(ctx, c, v, before, maxLimit+1)

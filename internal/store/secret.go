@@ -11,10 +11,10 @@ import (
 // Secret returns the service's secret with this name: size random bytes that are created once and
 // shared by all replicas.
 func (s *Store) Secret(ctx context.Context, name string, size int) (value []byte, err error) {
-	value, err = s.SecretMade(ctx, name, func() ([]byte, error) {
-		fresh := make([]byte, size)
-		rand.Read(fresh)
-		return fresh, nil
+	value, err = s.SecretOrCreate(ctx, name, func() ([]byte, error) {
+		random := make([]byte, size)
+		rand.Read(random)
+		return random, nil
 	})
 	if err == nil && len(value) != size {
 		err = fmt.Errorf("the secret %s has %d bytes instead of %d", name, len(value), size)
@@ -22,14 +22,15 @@ func (s *Store) Secret(ctx context.Context, name string, size int) (value []byte
 	return value, err
 }
 
-// SecretMade is like [Store.Secret], but calls fresh to create the value, which can have any size.
-func (s *Store) SecretMade(ctx context.Context, name string, fresh func() ([]byte, error)) (value []byte, err error) {
+// SecretOrCreate is like [Store.Secret], but calls create for the value, which can have any size.
+func (s *Store) SecretOrCreate(ctx context.Context, name string, create func() ([]byte, error)) (value []byte,
+	err error) {
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name = $1`, name).Scan(&value)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		if value, err = fresh(); err != nil {
+		if value, err = create(); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO secrets(name, value) VALUES($1, $2)`, name, value)

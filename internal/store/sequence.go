@@ -36,7 +36,7 @@ func (s *Store) Unsequenced(ctx context.Context) ([]int64, error) {
 // tree. It returns how many lines it numbered itself. If the log does not match its last signed
 // checkpoint, Sequence changes nothing and fails with code conflict.
 func (s *Store) Sequence(ctx context.Context, orgID int64, key auditlog.Key) (numbered int, err error) {
-	ctx = TakingAway(ctx) // the audit line of an unshare may use the reserve too
+	ctx = AllowReserve(ctx) // the audit line of an unshare may use the reserve too
 	for {
 		var more bool
 		err := s.row(ctx, `SELECT EXISTS(SELECT 1 FROM audit_waiting WHERE org_id = $1)
@@ -57,14 +57,14 @@ func (s *Store) Sequence(ctx context.Context, orgID int64, key auditlog.Key) (nu
 	}
 }
 
-// strays reports whether the organization $1 has lines with numbers that were never assigned.
+// strays is the condition that the organization $1 has lines with numbers that were never assigned.
 const strays = `EXISTS(SELECT 1 FROM audit WHERE org_id = $1 AND seq < 1)
 	OR EXISTS(SELECT 1 FROM audit WHERE org_id = $1
 		AND seq > coalesce((SELECT h.seq FROM audit_heads h WHERE h.org_id = $1), 0))`
 
 // errAltered reports that the stored log differs from the log that was written.
-func errAltered(what string) error {
-	return &snap.Error{Code: snap.CodeConflict, Detail: "the audit log was altered in the database: " + what,
+func errAltered(difference string) error {
+	return &snap.Error{Code: snap.CodeConflict, Detail: "the audit log was altered in the database: " + difference,
 		Hint: "compare the database with a backup, and ask who can write to it"}
 }
 
@@ -90,11 +90,11 @@ type line struct {
 }
 
 func (b *batch) run(ctx context.Context) (numbered int, err error) {
-	b.tree.Nodes = func(lines []int64) (map[int64][]byte, error) { return b.nodes(ctx, lines) }
+	b.tree = treeOf(ctx, b.tx, b.org)
 	if err := b.begin(ctx); err != nil {
 		return 0, err
 	}
-	lines, err := b.oldest(ctx)
+	lines, err := b.takeOldest(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -120,18 +120,18 @@ func (b *batch) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	var last, planted int64
+	var last, treeSize int64
 	var stray bool
 	err = b.tx.QueryRowContext(ctx, `SELECT o.slug, coalesce((SELECT max(seq) FROM audit a WHERE a.org_id = $1), 0),
-		coalesce((SELECT max(seq) FROM audit_tree t WHERE t.org_id = $1), 0), `+strays+` FROM orgs o WHERE o.id = $1`, b.org).
-		Scan(&b.slug, &last, &planted, &stray)
+		coalesce((SELECT max(seq) FROM audit_tree t WHERE t.org_id = $1), 0), `+strays+` FROM orgs o WHERE o.id = $1`,
+		b.org).Scan(&b.slug, &last, &treeSize, &stray)
 	switch {
 	case err != nil:
 		return err
 	case last != b.seq || stray:
 		return errAltered(fmt.Sprintf("its newest line is not line %d", b.seq))
-	case planted != b.size:
-		return errAltered(fmt.Sprintf("its tree has %d lines and should have %d", planted, b.size))
+	case treeSize != b.size:
+		return errAltered(fmt.Sprintf("its tree has %d lines and should have %d", treeSize, b.size))
 	case b.size == 0:
 		return nil
 	}
@@ -146,18 +146,14 @@ func (b *batch) begin(ctx context.Context) error {
 	return err
 }
 
-// oldest removes the oldest waiting lines from audit_waiting and returns them.
-func (b *batch) oldest(ctx context.Context) ([]line, error) {
-	rows, err := b.tx.QueryContext(ctx, `DELETE FROM audit_waiting WHERE id IN (
+// takeOldest removes the oldest waiting lines from audit_waiting and returns them.
+func (b *batch) takeOldest(ctx context.Context) ([]line, error) {
+	lines, err := txCollect(ctx, b.tx, `DELETE FROM audit_waiting WHERE id IN (
 		SELECT id FROM audit_waiting WHERE org_id = $1 ORDER BY id LIMIT $2) RETURNING id, body, notice_to`,
-		b.org, sequenceBatch)
-	if err != nil {
-		return nil, err
-	}
-	lines, err := drain(rows, func(rows *sql.Rows) (l line, err error) {
-		err = rows.Scan(&l.id, &l.body, &l.noticeTo)
-		return l, err
-	})
+		func(rows *sql.Rows) (l line, err error) {
+			err = rows.Scan(&l.id, &l.body, &l.noticeTo)
+			return l, err
+		}, b.org, sequenceBatch)
 	slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(a.id, b.id) })
 	return lines, err
 }
@@ -236,15 +232,11 @@ func (b *batch) insert(ctx context.Context, lines []line) error {
 
 // grow adds the next lines to the tree and signs its new root.
 func (b *batch) grow(ctx context.Context) error {
-	rows, err := b.tx.QueryContext(ctx, `SELECT `+entryColumns+` FROM audit a
-		WHERE a.org_id = $1 AND a.seq > $2 ORDER BY a.seq LIMIT $3`, b.org, b.size, sequenceBatch)
-	if err != nil {
-		return err
-	}
-	bodies, err := drain(rows, func(rows *sql.Rows) (string, error) {
+	bodies, err := txCollect(ctx, b.tx, `SELECT `+entryColumns+` FROM audit a
+		WHERE a.org_id = $1 AND a.seq > $2 ORDER BY a.seq LIMIT $3`, func(rows *sql.Rows) (string, error) {
 		_, body, err := scanLine(rows)
 		return body, err
-	})
+	}, b.org, b.size, sequenceBatch)
 	if err != nil || len(bodies) == 0 {
 		return err
 	}
@@ -290,48 +282,36 @@ func (b *batch) writeNodes(ctx context.Context, seqs []int64, nodes [][]byte) er
 	return nil
 }
 
-func (b *batch) nodes(ctx context.Context, lines []int64) (map[int64][]byte, error) {
-	text, args := nodesOf(b.org, lines)
-	rows, err := b.tx.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	return scanNodes(rows)
-}
-
-// nodesOf returns the statement that reads nodes of an organization's tree.
-func nodesOf(orgID int64, lines []int64) (text string, args []any) {
-	args = []any{orgID}
-	places := make([]string, len(lines))
-	for i, n := range lines {
-		args = append(args, n)
-		places[i] = "$" + strconv.Itoa(i+2)
-	}
-	return `SELECT seq, hashes FROM audit_tree WHERE org_id = $1 AND seq IN (` + strings.Join(places, ", ") + `)`, args
-}
-
-func scanNodes(rows *sql.Rows) (map[int64][]byte, error) {
-	nodes := map[int64][]byte{}
-	_, err := drain(rows, func(rows *sql.Rows) (struct{}, error) {
-		var seq int64
-		var hashes []byte
-		err := rows.Scan(&seq, &hashes)
-		nodes[seq] = hashes
-		return struct{}{}, err
-	})
-	return nodes, err
+// treeOf returns an organization's tree, which reads its nodes with q.
+func treeOf(ctx context.Context, q querier, orgID int64) auditlog.Tree {
+	return auditlog.Tree{Nodes: func(lines []int64) (map[int64][]byte, error) {
+		args := []any{orgID}
+		placeholders := make([]string, len(lines))
+		for i, n := range lines {
+			args = append(args, n)
+			placeholders[i] = "$" + strconv.Itoa(i+2)
+		}
+		rows, err := q.QueryContext(ctx, `SELECT seq, hashes FROM audit_tree WHERE org_id = $1 AND seq IN (`+
+			strings.Join(placeholders, ", ")+`)`, args...)
+		if err != nil {
+			return nil, err
+		}
+		nodes := map[int64][]byte{}
+		_, err = drain(rows, func(rows *sql.Rows) (struct{}, error) {
+			var seq int64
+			var hashes []byte
+			err := rows.Scan(&seq, &hashes)
+			nodes[seq] = hashes
+			return struct{}{}, err
+		})
+		return nodes, err
+	}}
 }
 
 // AuditTree returns an organization's tree as it is stored.
 func (s *Store) AuditTree(ctx context.Context, orgID int64) *auditlog.Tree {
-	return &auditlog.Tree{Nodes: func(lines []int64) (map[int64][]byte, error) {
-		text, args := nodesOf(orgID, lines)
-		rows, err := s.read.QueryContext(ctx, text, args...)
-		if err != nil {
-			return nil, err
-		}
-		return scanNodes(rows)
-	}}
+	tree := treeOf(ctx, s.read, orgID)
+	return &tree
 }
 
 // AuditCheckpoint returns the newest signed checkpoint of an organization's log, or "" if the log
@@ -349,7 +329,7 @@ func (s *Store) AuditCheckpoint(ctx context.Context, orgID int64) (signed string
 type Receipt struct {
 	Org    snap.OrgRef // the owner's
 	Line   int64
-	Record string
+	Record string // the text of the line
 }
 
 // Receipt returns the receipt of a snapshot that was shared with the caller's organization. It

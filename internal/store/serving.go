@@ -22,45 +22,39 @@ type serving struct {
 	version string // the version of the program that wrote the limit
 }
 
-func (s *Store) serving(ctx context.Context) (have serving, err error) {
-	if known, err := s.has(ctx, "serving"); err != nil || !known {
-		return have, err
+func (s *Store) serving(ctx context.Context) (v serving, err error) {
+	if known, err := s.hasTable(ctx, "serving"); err != nil || !known {
+		return v, err
 	}
-	err = s.read.QueryRowContext(ctx, `SELECT lowest, version FROM serving`).Scan(&have.lowest, &have.version)
+	err = s.read.QueryRowContext(ctx, `SELECT lowest, version FROM serving`).Scan(&v.lowest, &v.version)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return have, err
+	return v, err
 }
 
 // refusal returns the error, of code usage, for a program whose newest migration is too old to
 // serve the database, and nil for other programs.
-func (have serving) refusal(newest int64) error {
-	if newest >= have.lowest {
+func (v serving) refusal(newest int64) error {
+	if newest >= v.lowest {
 		return nil
 	}
 	return snap.Usage(fmt.Sprintf("this is snapcloud %s with schema %d, and only programs with schema %d or newer may "+
-		"serve the database: snapcloud %s has updated it", snap.Version(), newest, have.lowest, have.version),
-		"run snapcloud "+have.version+" or newer")
+		"serve the database: snapcloud %s has updated it", snap.Version(), newest, v.lowest, v.version),
+		"run snapcloud "+v.version+" or newer")
 }
 
-// requireServing records that programs older than the previous release may no longer serve the
+// recordServing records that programs older than the previous release may no longer serve the
 // database.
-func (s *Store) requireServing(ctx context.Context) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO serving(id, lowest, version) VALUES(1, $1, $2)
-			ON CONFLICT(id) DO UPDATE SET lowest = excluded.lowest, version = excluded.version
-			WHERE serving.lowest < excluded.lowest`, lowestServing, snap.Version())
-		return err
-	})
+func (s *Store) recordServing(ctx context.Context) error {
+	return s.exec(ctx, `INSERT INTO serving(id, lowest, version) VALUES(1, $1, $2)
+		ON CONFLICT(id) DO UPDATE SET lowest = excluded.lowest, version = excluded.version
+		WHERE serving.lowest < excluded.lowest`, lowestServing, snap.Version())
 }
 
 // ForgetMove deletes the record that `snapcloud transfer` copied this service to another location.
 func (s *Store) ForgetMove(ctx context.Context) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE serving SET moved_to = '', moved_at = NULL`)
-		return err
-	})
+	return s.exec(ctx, `UPDATE serving SET moved_to = '', moved_at = NULL`)
 }
 
 // CheckMoved fails with code usage when `snapcloud transfer` has copied this service to another
@@ -73,8 +67,8 @@ func (s *Store) CheckMoved(ctx context.Context) error {
 		return err
 	}
 	return snap.Usage(fmt.Sprintf("this service was moved to %s on %s", to, timeOf(at).Format(time.RFC3339)),
-		"start it there; changes made there since then are not here: to serve from here anyway, "+
-			"run `snapcloud serve --again` once")
+		"start it there, or run `snapcloud serve --again` once to serve from here, without the changes that were "+
+			"made there since then")
 }
 
 // Place returns the location of the database for people to read, without credentials.

@@ -31,9 +31,9 @@ type Session struct {
 // Until returns the time until which the session can be cached. At that time the session ends, or
 // the use of a browser's session must be recorded again.
 func (n Session) Until() time.Time {
-	end := earliest(n.Idle, n.Expires)
+	end := earlier(n.Idle, n.Expires)
 	if n.Kind == snap.Browser {
-		end = earliest(end, n.LastUsed.Add(touchEvery))
+		end = earlier(end, n.LastUsed.Add(touchEvery))
 	}
 	return end
 }
@@ -55,7 +55,7 @@ func (s *Store) AddTokenSession(ctx context.Context, n Session, hash []byte) (Se
 		_, err := s.insertSession(ctx, tx, n, hash) // not in the audit log: each refresh brings a new token
 		return err
 	})
-	if err != nil && !isUnique(err) {
+	if err != nil && !violatesUnique(err) {
 		return Session{}, err
 	}
 	return s.SessionByHash(ctx, hash)
@@ -80,16 +80,13 @@ func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash [
 	}
 	n.Created = s.now()
 	n.LastUsed = n.Created
-	lock := ``
-	// A concurrent sign-out of the user either commits first, so that no session is added, or waits
-	// and then ends this session.
-	if s.dialect == postgres {
-		lock = ` FOR SHARE`
-	}
+	// Because of the lock, a concurrent sign-out of the user either commits first, so that no
+	// session is added, or waits and then ends this session.
 	err := tx.QueryRowContext(ctx, `
-		INSERT INTO sessions(user_id, kind, hash, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at)
-		SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM users WHERE id = $1 AND signed_out_at <= $12`+lock+`
-		RETURNING id`,
+		INSERT INTO sessions(user_id, kind, hash, name, address, client_id, scope, created_at, last_used_at,
+			idle_until, expires_at)
+		SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM users
+		WHERE id = $1 AND signed_out_at <= $12`+s.rowLock(`FOR SHARE`)+` RETURNING id`,
 		n.UserID, string(n.Kind), hash, n.Name, n.Address, n.ClientID, n.Scope, n.Created.UnixMilli(),
 		n.LastUsed.UnixMilli(), n.Idle.UnixMilli(), n.Expires.UnixMilli(), n.began().UnixMilli()).Scan(&n.ID)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -117,13 +114,8 @@ func (s *Store) endSessions(ctx context.Context, tx *sql.Tx, where string, args 
 // endSessionsAs is like endSessions, with another action in the audit log.
 func (s *Store) endSessionsAs(ctx context.Context, tx *sql.Tx, action snap.AuditAction, where string,
 	args ...any) (ended int, err error) {
-	rows, err := tx.QueryContext(ctx,
-		`UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND `+where+` RETURNING id`,
-		append([]any{s.now().UnixMilli()}, args...)...)
-	if err != nil {
-		return 0, err
-	}
-	ids, err := drain(rows, scanOne[int64])
+	ids, err := txCollect(ctx, tx, `UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND `+where+`
+		RETURNING id`, scanOne[int64], append([]any{s.now().UnixMilli()}, args...)...)
 	if err != nil {
 		return 0, err
 	}
@@ -135,6 +127,7 @@ func (s *Store) endSessionsAs(ctx context.Context, tx *sql.Tx, action snap.Audit
 	return len(ids), nil
 }
 
+// liveSession continues the condition of a query for sessions that are live at the time $2.
 const liveSession = ` AND ended_at IS NULL AND idle_until > $2 AND expires_at > $2`
 
 // SessionByHash returns the live session whose cookie or access token has this SHA-256, or
@@ -192,12 +185,12 @@ func (s *Store) EndSession(ctx context.Context, c snap.Caller, id int64) error {
 	if c.User == nil {
 		return errNoSession
 	}
-	whose, owner := `user_id = $3`, c.User.ID
+	condition, owner := `user_id = $3`, c.User.ID
 	if c.IsAdmin() {
-		whose, owner = `user_id IN (SELECT id FROM users WHERE org_id = $3)`, c.Org.ID
+		condition, owner = `user_id IN (SELECT id FROM users WHERE org_id = $3)`, c.Org.ID
 	}
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		n, err := s.endSessions(ctx, tx, `id = $2 AND `+whose, id, owner)
+		n, err := s.endSessions(ctx, tx, `id = $2 AND `+condition, id, owner)
 		if err == nil && n == 0 {
 			return errNoSession
 		}

@@ -4,18 +4,18 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	"snap"
 )
 
-// ApplySettings records what the configuration says about an organization. If any setting differs
-// from the recorded one, it writes one line into the organization's audit log, even if several
-// replicas start with the same settings. The first call for an organization writes no line. If
-// secret returns true for a name, the setting's value is a digest, which is compared but left out
-// of the line.
+// ApplySettings records the settings that the configuration gives an organization. If any setting
+// differs from the recorded one, it writes one line into the organization's audit log, even if
+// several replicas start with the same settings. The first call for an organization writes no line.
+// If secret returns true for a name, the setting's value is a digest, which is compared but left
+// out of the line.
 func (s *Store) ApplySettings(ctx context.Context, orgID int64, settings map[string]string,
 	secret func(name string) bool) error {
 	now, err := json.Marshal(settings)
@@ -31,7 +31,8 @@ func (s *Store) ApplySettings(ctx context.Context, orgID int64, settings map[str
 		if err != nil || text == string(now) {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE orgs SET settings = $2 WHERE id = $1`, orgID, string(now)); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE orgs SET settings = $2 WHERE id = $1`,
+			orgID, string(now)); err != nil {
 			return err
 		}
 		if text == "" {
@@ -39,7 +40,7 @@ func (s *Store) ApplySettings(ctx context.Context, orgID int64, settings map[str
 		}
 		before := map[string]string{}
 		if err := json.Unmarshal([]byte(text), &before); err != nil {
-			return errors.Join(errors.New("read the recorded settings of an organization"), err)
+			return fmt.Errorf("read the recorded settings of an organization: %w", err)
 		}
 		return s.record(ctx, tx, orgID, snap.Caller{}, snap.AuditEntry{Action: snap.AuditConfigured,
 			Detail: snap.AuditDetail{Settings: changes(before, settings, secret)}})
@@ -48,14 +49,9 @@ func (s *Store) ApplySettings(ctx context.Context, orgID int64, settings map[str
 
 // changes lists the settings that differ, by name.
 func changes(before, now map[string]string, secret func(name string) bool) (all []snap.SettingChange) {
-	names := slices.Sorted(maps.Keys(now))
-	for name := range before {
-		if _, kept := now[name]; !kept {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	union := maps.Clone(now)
+	maps.Copy(union, before)
+	for _, name := range slices.Sorted(maps.Keys(union)) {
 		if before[name] == now[name] {
 			continue
 		}

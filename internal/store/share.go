@@ -111,15 +111,11 @@ func (s *Store) UnshareAll(ctx context.Context, c snap.Caller, sn snap.Snapshot)
 
 // sharesOf returns the live shares of a snapshot.
 func (s *Store) sharesOf(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (all snap.Shares, err error) {
-	rows, err := tx.QueryContext(ctx, `
+	_, err = txCollect(ctx, tx, `
 		SELECT g.audience`+kindOf+`, coalesce(n.group_id, ''), coalesce(o.slug, '') FROM grants g
 		LEFT JOIN groups n ON g.audience`+isGroup+` AND n.id = g.audience`+subjectOf+`
 		LEFT JOIN orgs o ON g.audience`+isRecipients+` AND o.id = g.audience`+subjectOf+`
-		WHERE g.snapshot = $1 AND `+liveGrant, sn.Key, s.now().UnixMilli())
-	if err != nil {
-		return all, err
-	}
-	_, err = drain(rows, func(rows *sql.Rows) (struct{}, error) {
+		WHERE g.snapshot = $1 AND `+liveGrant, func(rows *sql.Rows) (struct{}, error) {
 		var kind snap.AudienceKind
 		var group, org string
 		err := rows.Scan(&kind, &group, &org)
@@ -132,7 +128,7 @@ func (s *Store) sharesOf(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (all
 			all.Orgs = append(all.Orgs, org)
 		}
 		return struct{}{}, err
-	})
+	}, sn.Key, s.now().UnixMilli())
 	return all, err
 }
 
@@ -185,12 +181,12 @@ func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 // grantGroup shares a snapshot with a group until a time, or indefinitely if expires is zero.
 func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
 	g snap.Group, expires time.Time) (snap.ShareChange, error) {
-	// This is written before the grant: a listing must not skip the group once the grant exists.
+	// The group is updated before the grant exists, so that no listing skips the group.
 	if _, err := tx.ExecContext(ctx,
 		`UPDATE groups SET newest = $2 WHERE id = $1 AND newest < $2`, g.ID, sn.Key); err != nil {
 		return snap.ShareChange{}, err
 	}
-	if err := widen(ctx, tx, sn); err != nil {
+	if err := markShared(ctx, tx, sn); err != nil {
 		return snap.ShareChange{}, err
 	}
 	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindGroup, g.ID), expires)
@@ -214,10 +210,10 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 		return change, snap.Invalid("a snapshot cannot be shared with its own organization this way",
 			"share it org-wide: omit --org")
 	}
-	if err := widen(ctx, tx, sn); err != nil {
+	if err := markShared(ctx, tx, sn); err != nil {
 		return change, err
 	}
-	if err := s.listTarget(ctx, tx, org.ID, sn.Target); err != nil {
+	if err := s.addTarget(ctx, tx, org.ID, sn.Target); err != nil {
 		return change, err
 	}
 	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindRecipients, org.ID), with.Expires)
@@ -239,10 +235,10 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 	return change, err
 }
 
-// grantSchema sets whether a share with an organization includes the schema. If withSchema is nil, a
-// live share keeps its setting, and a new share does not include the schema.
+// grantSchema sets whether a share with an organization includes the schema. If withSchema is nil,
+// a live share keeps its setting, and a new share does not include the schema.
 func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, org snap.OrgRef, withSchema *bool,
-	m *granted) error {
+	m *grantResult) error {
 	var before int64
 	audience := int64(snap.AudienceOf(snap.KindRecipients, org.ID))
 	if err := tx.QueryRowContext(ctx, `SELECT with_schema FROM grants WHERE audience = $1 AND snapshot = $2`, audience,
@@ -257,14 +253,14 @@ func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, o
 	if flag(m.schema) == before {
 		return nil
 	}
-	m.widened = live
+	m.schemaChanged = live
 	_, err := tx.ExecContext(ctx, `UPDATE grants SET with_schema = $3 WHERE audience = $1 AND snapshot = $2`, audience,
 		sn.Key, flag(m.schema))
 	return err
 }
 
-// widen records that the snapshot may have shares, so that listings count them.
-func widen(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
+// markShared records that a snapshot may have shares, so that listings count them.
+func markShared(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 	_, err := tx.ExecContext(ctx, `UPDATE snapshots SET widened = 1 WHERE key = $1 AND widened = 0`, sn.Key)
 	return err
 }
@@ -273,8 +269,8 @@ func widen(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 // fails with code group_not_found if there is no such group.
 func (s *Store) groupByID(ctx context.Context, tx *sql.Tx, orgID int64, groupID string) (g snap.Group, err error) {
 	err = tx.QueryRowContext(ctx,
-		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`+s.forShare(), orgID, groupID).
-		Scan(&g.ID, &g.GroupID, &g.Name)
+		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`+s.rowLock(`FOR SHARE`),
+		orgID, groupID).Scan(&g.ID, &g.GroupID, &g.Name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return g, errNoGroup(groupID)
 	}
@@ -331,37 +327,37 @@ func (s *Store) OrgShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) 
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
 }
 
-// granted is the result of [Store.grant].
-type granted struct {
+// grantResult is the result of [Store.grant].
+type grantResult struct {
 	created, expires time.Time
 	by               string         // e-mail of the user who shared it
 	old              *snap.OrgShare // the replaced share, without the organization
 	schema           bool           // the recipient sees the schema
-	widened          bool           // the schema setting of a live share changed
+	schemaChanged    bool           // the schema setting of a live share changed
 }
 
 // grant lets an audience see a snapshot until a time. An existing live grant keeps its creator and
 // time of creation; its end changes, and it no longer belongs to a channel.
 func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
-	until time.Time) (m granted, err error) {
+	until time.Time) (m grantResult, err error) {
 	var created int64
 	var expires sql.NullInt64
 	err = tx.QueryRowContext(ctx, `
 		SELECT g.created_at, g.expires_at, coalesce(u.email, '') FROM grants g LEFT JOIN users u ON u.id = g.created_by
 		WHERE g.audience = $1 AND g.snapshot = $2`, int64(a), sn.Key).Scan(&created, &expires, &m.by)
 	now := s.now()
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-	case err != nil:
-		return granted{}, err
-	default:
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return grantResult{}, err
+	}
+	if err == nil {
 		m.old = &snap.OrgShare{Expires: timeOf(expires), Created: time.UnixMilli(created).UTC(), By: m.by}
 	}
 	m.expires = timeOf(millis(until))
 	if m.old != nil && m.old.Live(now) {
 		m.created = m.old.Created
 		_, err = tx.ExecContext(ctx,
-			`UPDATE grants SET expires_at = $3, channel = NULL WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key, millis(until))
+			`UPDATE grants SET expires_at = $3, channel = NULL WHERE audience = $1 AND snapshot = $2`,
+			int64(a), sn.Key, millis(until))
 		return m, err
 	}
 	m.created, m.by = time.UnixMilli(now.UnixMilli()).UTC(), ""
@@ -373,19 +369,20 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 			owner_id, named_day, named_time, label_id)
 		SELECT $1, key, target_id, type, $3, $4, $5, coalesce(owner_id, 0), named_day, named_time, label_id
 		FROM snapshots WHERE key = $2
-		ON CONFLICT(audience, snapshot) DO UPDATE SET expires_at = excluded.expires_at, created_at = excluded.created_at, created_by = excluded.created_by, channel = NULL`,
+		ON CONFLICT(audience, snapshot) DO UPDATE SET expires_at = excluded.expires_at,
+			created_at = excluded.created_at, created_by = excluded.created_by, channel = NULL`,
 		int64(a), sn.Key, millis(until), now.UnixMilli(), userID(c))
 	return m, err
 }
 
 // recordShare returns the change that a share made, and records the share if it changed anything.
-func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m granted,
+func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m grantResult,
 	d snap.AuditDetail) (snap.ShareChange, error) {
 	change := snap.ShareChange{Created: m.created, By: m.by, Expires: m.expires, WithSchema: m.schema,
 		Changed: true}
 	if m.old != nil && m.old.Live(s.now()) {
 		change.Previous = m.old
-		change.Changed = m.widened || !m.old.Expires.Equal(m.expires)
+		change.Changed = m.schemaChanged || !m.old.Expires.Equal(m.expires)
 	}
 	if !change.Changed {
 		return change, nil

@@ -21,12 +21,13 @@ func (s *Store) expiringSoon(ctx context.Context, c snap.Caller, before int64, n
 			s.org_id = $4 AND ($5 <> 0 OR s.owner_id = $6 AND g.audience`+isNotRecipients+`)
 			OR EXISTS (SELECT 1 FROM membership m WHERE m.principal = $7 AND m.kind = g.audience`+kindOf+`
 				AND m.audience = g.audience))
-		ORDER BY g.snapshot DESC LIMIT $8`, scanOne[int64], now.UnixMilli(), now.Add(snap.SoonExpiring).UnixMilli(), before,
-		c.Org.ID, flag(c.IsAdmin()), userID(c).Int64, c.Principal(), n)
+		ORDER BY g.snapshot DESC LIMIT $8`, scanOne[int64], now.UnixMilli(), now.Add(snap.SoonExpiring).UnixMilli(),
+		before, c.Org.ID, flag(c.IsAdmin()), userID(c).Int64, c.Principal(), n)
 }
 
-// Named returns a snapshot with the group names and the ends of shares that a listing shows.
-func (s *Store) Named(ctx context.Context, c snap.Caller, sn snap.Snapshot) (snap.Snapshot, error) {
+// WithShareNames returns a snapshot with the group names and the ends of shares that a listing
+// shows.
+func (s *Store) WithShareNames(ctx context.Context, c snap.Caller, sn snap.Snapshot) (snap.Snapshot, error) {
 	one := []snap.Snapshot{sn}
 	err := s.nameShares(ctx, c, one)
 	return one[0], err
@@ -47,11 +48,12 @@ func (s *Store) nameShares(ctx context.Context, c snap.Caller, all []snap.Snapsh
 	}
 	_, err := collect(ctx, s, `SELECT x.snapshot, x.kind, coalesce(min(x.name), ''), min(x.expires_at),
 			coalesce(min(CASE WHEN x.own > 0 THEN x.name END), '') FROM (
-		SELECT g.snapshot, g.audience`+kindOf+` AS kind, g.expires_at, CASE WHEN n.name = '' THEN n.group_id ELSE n.name END AS name,
+		SELECT g.snapshot, g.audience`+kindOf+` AS kind, g.expires_at,
+			CASE WHEN n.name = '' THEN n.group_id ELSE n.name END AS name,
 			(SELECT count(*) FROM membership m WHERE m.principal = $1 AND m.audience = g.audience) AS own
 		FROM grants g LEFT JOIN groups n ON g.audience`+isGroup+` AND n.id = g.audience`+subjectOf+`
-		WHERE g.snapshot IN (SELECT v FROM `+s.each("$3")+` AS e) AND g.audience`+kindOf+` IN (3, 4) AND `+liveGrant+`) AS x
-		GROUP BY x.snapshot, x.kind`,
+		WHERE g.snapshot IN (SELECT v FROM `+s.each("$3")+` AS e) AND g.audience`+kindOf+` IN (3, 4)
+			AND `+liveGrant+`) AS x GROUP BY x.snapshot, x.kind`,
 		func(rows *sql.Rows) (struct{}, error) {
 			var key int64
 			var kind snap.AudienceKind
@@ -66,7 +68,7 @@ func (s *Store) nameShares(ctx context.Context, c snap.Caller, all []snap.Snapsh
 	return err
 }
 
-// nameOne adds what the live shares of one kind say about a snapshot. first is the first of all
+// nameOne sets the fields of a snapshot from its live shares of one kind. first is the first of all
 // groups, and own is the first of the caller's groups.
 func nameOne(c snap.Caller, sn *snap.Snapshot, kind snap.AudienceKind, first, own string, ends time.Time) {
 	manages := snap.ActShareOrg

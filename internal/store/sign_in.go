@@ -22,8 +22,8 @@ type Standing struct {
 	NotBefore       time.Time // the provider failed and is not asked again before then
 }
 
-// SignedIn is an interactive sign-in of a user.
-type SignedIn struct {
+// InteractiveSignIn is an interactive sign-in of a user.
+type InteractiveSignIn struct {
 	UserID  int64
 	Began   time.Time // when it began, before the identity provider confirmed the user; zero means now
 	Refresh []byte    // the encrypted refresh token of the provider, or nil
@@ -34,7 +34,7 @@ type SignedIn struct {
 // them before the sign-in began, they can use the service again, but their earlier sessions and
 // keys stay ended. It fails with code forbidden if the provider reports the user as inactive, or
 // removed them after the sign-in began.
-func (s *Store) RecordSignIn(ctx context.Context, in SignedIn) error {
+func (s *Store) RecordSignIn(ctx context.Context, in InteractiveSignIn) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := s.readmit(ctx, tx, in); err != nil {
 			return err
@@ -51,7 +51,7 @@ func (s *Store) RecordSignIn(ctx context.Context, in SignedIn) error {
 }
 
 // Readmit enables a user who signed in at another auth service, as [Store.RecordSignIn] does.
-func (s *Store) Readmit(ctx context.Context, in SignedIn) error {
+func (s *Store) Readmit(ctx context.Context, in InteractiveSignIn) error {
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.readmit(ctx, tx, in) })
 }
 
@@ -65,13 +65,13 @@ var (
 )
 
 // readmit enables a user whom their provider had removed before a sign-in began. It also ends
-// sessions and keys that were being created while the old ones were ended. It records the session at
-// the provider.
-func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in SignedIn) error {
+// sessions and keys that were being created while the old ones were ended. It records the session
+// at the provider.
+func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in InteractiveSignIn) error {
 	var inactive bool
 	err := tx.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM users u JOIN orgs o ON o.id = u.org_id
 			JOIN scim_users n ON n.org_id = u.org_id AND n.external_id = u.external_id
-		WHERE u.id = $1 AND n.active = 0 AND`+strings.ReplaceAll(reporting, `$now`, `$2`)+`)`,
+		WHERE u.id = $1 AND n.active = 0 AND`+strings.ReplaceAll(workingSCIMKey, `$now`, `$2`)+`)`,
 		in.UserID, s.now().UnixMilli()).Scan(&inactive)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in SignedIn) error {
 const keptSIDs = 200 * 24 * time.Hour
 
 // recordSID records the user's session at the provider for [Store.EndByLogout].
-func (s *Store) recordSID(ctx context.Context, tx *sql.Tx, in SignedIn) error {
+func (s *Store) recordSID(ctx context.Context, tx *sql.Tx, in InteractiveSignIn) error {
 	if in.SID == "" {
 		return nil
 	}
@@ -238,8 +238,8 @@ func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, wait, reche
 }
 
 // EndUser immediately ends all sessions and user-scoped keys of a user, because the identity
-// provider no longer knows the user. It records the reason, and the caller of the context's origin
-// as the actor.
+// provider no longer knows the user. The audit log names the caller of the context's origin as the
+// actor.
 func (s *Store) EndUser(ctx context.Context, userID int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, userID) })
 }
@@ -278,13 +278,9 @@ func (s *Store) endUser(ctx context.Context, tx *sql.Tx, userID int64) error {
 
 // endKeys revokes all keys of a user.
 func (s *Store) endKeys(ctx context.Context, tx *sql.Tx, userID int64) error {
-	rows, err := tx.QueryContext(ctx,
+	ids, err := txCollect(ctx, tx,
 		`UPDATE api_keys SET revoked_at = $1 WHERE revoked_at IS NULL AND user_id = $2 RETURNING id`,
-		s.now().UnixMilli(), userID)
-	if err != nil {
-		return err
-	}
-	ids, err := drain(rows, scanOne[int64])
+		scanOne[int64], s.now().UnixMilli(), userID)
 	if err != nil {
 		return err
 	}
@@ -322,15 +318,11 @@ func (s *Store) EndByLogout(ctx context.Context, l Logout) (ended int, err error
 		if err := requireChanged(res, err, errLogoutUsed); err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, `
+		users, err := txCollect(ctx, tx, `
 			UPDATE sign_ins SET refresh = NULL WHERE user_id IN (SELECT u.id FROM users u
 				WHERE u.org_id = $1 AND u.issuer = $2 AND ($3 = '' OR u.subject = $3))
 				AND ($4 = '' OR $3 <> '' OR sid = $4 OR user_id IN (SELECT p.user_id FROM provider_sessions p
-					WHERE p.sid = $4)) RETURNING user_id`, l.OrgID, l.Issuer, l.Subject, l.SID)
-		if err != nil {
-			return err
-		}
-		users, err := drain(rows, scanOne[int64])
+					WHERE p.sid = $4)) RETURNING user_id`, scanOne[int64], l.OrgID, l.Issuer, l.Subject, l.SID)
 		if err != nil {
 			return err
 		}

@@ -16,23 +16,13 @@ type SigningKey struct {
 
 // SigningKeys returns the signing keys, the newest first.
 func (s *Store) SigningKeys(ctx context.Context) ([]SigningKey, error) {
-	rows, err := s.read.QueryContext(ctx,
-		`SELECT kid, private, created_at FROM signing_keys ORDER BY created_at DESC, kid`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var keys []SigningKey
-	for rows.Next() {
-		var k SigningKey
-		var created sql.NullInt64
-		if err := rows.Scan(&k.KID, &k.Private, &created); err != nil {
-			return nil, err
-		}
-		k.Created = timeOf(created)
-		keys = append(keys, k)
-	}
-	return keys, rows.Err()
+	return collect(ctx, s, `SELECT kid, private, created_at FROM signing_keys ORDER BY created_at DESC, kid`,
+		func(rows *sql.Rows) (k SigningKey, err error) {
+			var created sql.NullInt64
+			err = rows.Scan(&k.KID, &k.Private, &created)
+			k.Created = timeOf(created)
+			return k, err
+		})
 }
 
 // AddSigningKey stores a key, unless another replica has already stored one that was created after
@@ -40,7 +30,8 @@ func (s *Store) SigningKeys(ctx context.Context) ([]SigningKey, error) {
 func (s *Store) AddSigningKey(ctx context.Context, k SigningKey, since time.Time) error {
 	_, err := s.write.ExecContext(ctx, `
 		INSERT INTO signing_keys(kid, private, created_at) SELECT $1, $2, $3
-		WHERE NOT EXISTS(SELECT 1 FROM signing_keys WHERE created_at > $4)`, k.KID, k.Private, k.Created.UnixMilli(), since.UnixMilli())
+		WHERE NOT EXISTS(SELECT 1 FROM signing_keys WHERE created_at > $4)`,
+		k.KID, k.Private, k.Created.UnixMilli(), since.UnixMilli())
 	return err
 }
 

@@ -10,16 +10,17 @@ import (
 	"snap"
 )
 
-// viewer returns the parameters that identify the caller in a statement: $1 the principal, $2 now,
-// $3 the organization, $4 whether the caller is an admin.
-func (s *Store) viewer(c snap.Caller) []any {
+// viewerArgs returns the parameters that identify the caller in a statement: $1 the principal, $2
+// now, $3 the organization, $4 whether the caller is an admin.
+func (s *Store) viewerArgs(c snap.Caller) []any {
 	return []any{c.Principal(), s.now().UnixMilli(), c.Org.ID, flag(c.IsAdmin())}
 }
 
 // snapshotColumns are the columns of snapshots s and users u that [scanSnapshot] reads, before
 // shared and received. Shares are counted only for callers who may manage them, and only for
 // snapshots that may have some.
-const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (SELECT o.slug FROM orgs o WHERE o.id = s.org_id) END,
+const snapshotColumns = `s.key, s.id, s.org_id,
+  CASE WHEN s.org_id <> $3 THEN (SELECT o.slug FROM orgs o WHERE o.id = s.org_id) END,
   CASE WHEN s.org_id <> $3 THEN (SELECT o.name FROM orgs o WHERE o.id = s.org_id) END,
   u.id, u.email, u.name, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.created_at,
   CASE WHEN s.org_id = $3 THEN s.description ELSE '' END, CASE WHEN s.org_id = $3 THEN s.tags ELSE '' END,
@@ -56,7 +57,8 @@ const selectOne = `SELECT ` + snapshotColumns + `, ` + sharedHere + `, ` + recei
 // more. If the ID does not exist, the key is that of the next row plus one. The last condition,
 // which uses no index, rejects a row that happens to have that key.
 const selectByID = selectOne + `s.key = (
-  SELECT k.key FROM (SELECT CASE WHEN n.id = $5 THEN n.key ELSE n.key + 1 END AS key FROM snapshots n WHERE n.id >= $5 ORDER BY n.id LIMIT 1) k
+  SELECT k.key FROM (SELECT CASE WHEN n.id = $5 THEN n.key ELSE n.key + 1 END AS key
+    FROM snapshots n WHERE n.id >= $5 ORDER BY n.id LIMIT 1) k
   WHERE EXISTS (SELECT 1 FROM membership m WHERE m.principal = $1
     AND (SELECT count(*) FROM grants g WHERE g.audience = m.audience AND g.snapshot = k.key AND ` + liveGrant + `) > 0
   LIMIT 1 OFFSET 0)) AND s.id || '' = $5`
@@ -69,8 +71,7 @@ func scanSnapshot(row scanner, c snap.Caller) (f snap.Snapshot, err error) {
 	var created int64
 	err = row.Scan(&f.Key, &f.ID, &f.Org.ID, &slug, &orgName, &owner, &email, &name,
 		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &created, &f.Description, &tags, &f.Groups,
-		&f.Orgs, &shared,
-		&received)
+		&f.Orgs, &shared, &received)
 	if err != nil {
 		return snap.Snapshot{}, err
 	}
@@ -116,7 +117,7 @@ func (s *Store) snapshots(ctx context.Context, c snap.Caller, text string, args 
 // Snapshot returns one snapshot by its public ID. It fails with snap.ErrNotFound if the snapshot
 // does not exist or the caller is not allowed to see it. Both cases cost the same work.
 func (s *Store) Snapshot(ctx context.Context, c snap.Caller, id string) (snap.Snapshot, error) {
-	sn, err := scanSnapshot(s.row(ctx, selectByID, append(s.viewer(c), id)...), c)
+	sn, err := scanSnapshot(s.row(ctx, selectByID, append(s.viewerArgs(c), id)...), c)
 	if err != nil {
 		return snap.Snapshot{}, hide(err)
 	}
@@ -171,10 +172,7 @@ func (s *Store) delete(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.S
 // change runs f in a transaction if the caller can still see the snapshot. Until the transaction
 // ends, no other transaction can change the snapshot's shares.
 func (s *Store) change(ctx context.Context, c snap.Caller, sn snap.Snapshot, f func(*sql.Tx) error) error {
-	text := `SELECT s.key FROM snapshots s WHERE s.key = $3 AND ` + visible
-	if s.dialect == postgres {
-		text += ` FOR UPDATE OF s`
-	}
+	text := `SELECT s.key FROM snapshots s WHERE s.key = $3 AND ` + visible + s.rowLock(`FOR UPDATE OF s`)
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		var key int64
 		if err := tx.QueryRowContext(ctx, text, c.Principal(), s.now().UnixMilli(), sn.Key).Scan(&key); err != nil {

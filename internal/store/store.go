@@ -51,8 +51,8 @@ type Options struct {
 	DataDir string
 	// Now is the clock by which expiry is decided. Nil means time.Now.
 	Now func() time.Time
-	// Reserve is the number of bytes of the disk that are reserved for requests that take access
-	// away; see [TakingAway]. For SQLite only; zero means none.
+	// Reserve is the number of bytes of the disk that are reserved for requests with
+	// [AllowReserve]. For SQLite only; zero means none.
 	Reserve int64
 	// Quotas limits what users and organizations may push.
 	Quotas Quotas
@@ -282,7 +282,7 @@ func (s *Store) txUnique(ctx context.Context, f func(*sql.Tx) error) error {
 	const attempts = 5
 	for try := 1; ; try++ {
 		err := s.tx(ctx, f)
-		if try == attempts || !isUnique(err) {
+		if try == attempts || !violatesUnique(err) {
 			return err
 		}
 	}
@@ -323,8 +323,7 @@ func Unavailable(err error) bool {
 	case errors.As(err, &pg):
 		class := pg.Code[:min(2, len(pg.Code))]
 		return class == "08" || class == "53" || class == "40" || strings.HasPrefix(pg.Code, "57P") ||
-			pg.Code == "25006" ||
-			pg.Code == "25P03"
+			pg.Code == "25006" || pg.Code == "25P03"
 	case errors.As(err, &connect), errors.As(err, &network):
 		return true
 	}
@@ -332,8 +331,8 @@ func Unavailable(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 }
 
-// isUnique reports whether err is the violation of a unique index.
-func isUnique(err error) bool {
+// violatesUnique reports whether err says that a statement violated a unique index.
+func violatesUnique(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return pg.Code == "23505"

@@ -2,9 +2,9 @@ package store
 
 // table describes one table of the schema for code that copies all tables.
 type table struct {
-	name     string
-	identity string // the column whose values the database generates, if there is one
-	stays    string // the reason why the table is not copied to another database; empty if it is copied
+	name         string
+	identity     string // the column whose values the database generates, if there is one
+	whyNotCopied string // the reason why the table is not copied to another database; empty if it is copied
 }
 
 // tables returns all tables, each after those that it refers to. A test compares the list with the
@@ -55,20 +55,20 @@ func tables() []table {
 		{name: "notices"},
 		{name: "webhooks", identity: "id"},
 		{name: "deliveries"},
-		{name: "uploads", stays: "an unfinished push exists in one object store only; it must be started again"},
-		{name: "garbage", stays: "it names objects of the old object store"},
-		{name: "leases", stays: "they belong to running processes"},
-		{name: "jobs", stays: "they belong to one installation"},
-		{name: "rates", stays: "they expire within minutes"},
-		{name: "serving", stays: "it is about this database"},
-		{name: "transfer", stays: "it is about the transfer itself"},
+		{name: "uploads", whyNotCopied: "an unfinished push exists in one object store only; it must be started again"},
+		{name: "garbage", whyNotCopied: "it names objects of the old object store"},
+		{name: "leases", whyNotCopied: "they belong to running processes"},
+		{name: "jobs", whyNotCopied: "they belong to one installation"},
+		{name: "rates", whyNotCopied: "they expire within minutes"},
+		{name: "serving", whyNotCopied: "it is about this database"},
+		{name: "transfer", whyNotCopied: "it is about the transfer itself"},
 	}
 }
 
-// copied returns the tables that are copied to another database.
-func copied() (all []table) {
+// copiedTables returns the tables that are copied to another database.
+func copiedTables() (all []table) {
 	for _, t := range tables() {
-		if t.stays == "" {
+		if t.whyNotCopied == "" {
 			all = append(all, t)
 		}
 	}

@@ -24,20 +24,17 @@ func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 	if err := s.CheckEmpty(ctx); err != nil {
 		return err
 	}
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO transfer(blob, sha256) VALUES('', $1)`, source)
-		return err
-	})
+	return s.exec(ctx, `INSERT INTO transfer(blob, sha256) VALUES('', $1)`, source)
 }
 
 // CheckEmpty fails with code usage when the database is not empty.
 func (s *Store) CheckEmpty(ctx context.Context) error {
-	for _, t := range copied() {
-		var full bool
-		if err := s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&full); err != nil {
+	for _, t := range copiedTables() {
+		var hasRows bool
+		if err := s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&hasRows); err != nil {
 			return err
 		}
-		if full {
+		if hasRows {
 			return errNotEmpty
 		}
 	}
@@ -46,18 +43,15 @@ func (s *Store) CheckEmpty(ctx context.Context) error {
 
 // RecordCopied records that an object has been copied and verified.
 func (s *Store) RecordCopied(ctx context.Context, o Object) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx,
-			`INSERT INTO transfer(blob, sha256) VALUES($1, $2) ON CONFLICT(blob) DO UPDATE SET sha256 = excluded.sha256`, o.Key, o.SHA256)
-		return err
-	})
+	return s.exec(ctx, `INSERT INTO transfer(blob, sha256) VALUES($1, $2)
+		ON CONFLICT(blob) DO UPDATE SET sha256 = excluded.sha256`, o.Key, o.SHA256)
 }
 
-// HasArrived reports whether an object was copied and verified before.
-func (s *Store) HasArrived(ctx context.Context, o Object) (has bool, err error) {
+// IsCopied reports whether [Store.RecordCopied] recorded an object.
+func (s *Store) IsCopied(ctx context.Context, o Object) (copied bool, err error) {
 	err = s.read.QueryRowContext(ctx,
-		`SELECT EXISTS(SELECT 1 FROM transfer WHERE blob = $1 AND sha256 = $2)`, o.Key, o.SHA256).Scan(&has)
-	return has, err
+		`SELECT EXISTS(SELECT 1 FROM transfer WHERE blob = $1 AND sha256 = $2)`, o.Key, o.SHA256).Scan(&copied)
+	return copied, err
 }
 
 // Identity returns a string that identifies this database's content: a digest of its organizations
@@ -66,18 +60,11 @@ func (f *Frozen) Identity(ctx context.Context) (string, error) {
 	ctx = withoutTimeLimit(ctx)
 	var c content
 	for _, text := range []string{`SELECT name, value FROM secrets`, `SELECT id, slug FROM orgs`} {
-		rows, err := f.conn.QueryContext(ctx, text) //nolint:rowserrcheck // rowSource.Err does
+		part, err := contentOf(ctx, f.conn, text, 2)
 		if err != nil {
 			return "", err
 		}
-		source := &rowSource{rows: rows, width: 2}
-		for source.Next() {
-		}
-		if err := source.Err(); err != nil {
-			return "", err
-		}
-		rows.Close()
-		for i, b := range source.content.sum {
+		for i, b := range part.sum {
 			c.sum[i] ^= b
 		}
 	}
@@ -87,7 +74,7 @@ func (f *Frozen) Identity(ctx context.Context) (string, error) {
 // Totals returns the numbers of rows and objects to copy, and the objects' size in bytes.
 func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err error) {
 	ctx = withoutTimeLimit(ctx)
-	for _, t := range copied() {
+	for _, t := range copiedTables() {
 		var n int64
 		if err := f.conn.QueryRowContext(ctx, `SELECT count(*) FROM `+t.name).Scan(&n); err != nil {
 			return 0, 0, 0, err
@@ -96,7 +83,7 @@ func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err er
 	}
 	err = f.conn.QueryRowContext(ctx,
 		`SELECT count(*), coalesce(CAST(sum(size) AS bigint), 0)
-		FROM (SELECT blob, max(size) AS size FROM `+held+` AS h GROUP BY blob) AS o`).Scan(&objects, &bytes)
+		FROM (SELECT blob, max(size) AS size FROM `+neededObjects+` AS o GROUP BY blob) AS o`).Scan(&objects, &bytes)
 	return rows, objects, bytes, err
 }
 

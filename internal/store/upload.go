@@ -39,8 +39,8 @@ func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error 
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `
-			INSERT INTO uploads(id, org_id, owner_id, pushed_with, target, name, type, engine, size, sha256, blob, blob_upload, part_size, created_at, touched_at,
-				certificate)
+			INSERT INTO uploads(id, org_id, owner_id, pushed_with, target, name, type, engine, size, sha256, blob,
+				blob_upload, part_size, created_at, touched_at, certificate)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15)`,
 			u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, string(u.Type), string(u.Engine),
 			u.Size, u.SHA256, u.Blob, u.BlobUpload, u.PartSize, s.now().UnixMilli(), u.Certificate)
@@ -55,7 +55,7 @@ func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error 
 func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *snap.Snapshot, begun *Upload, err error) {
 	f, err := scanSnapshot(s.row(ctx, selectOne+visible+` AND s.org_id = $3 AND coalesce(s.owner_id, 0) = $5
 		AND s.sha256 = $6 AND s.target = $7 AND s.name = $8 AND s.type = $9 ORDER BY s.key DESC LIMIT 1`,
-		append(s.viewer(c), userID(c).Int64, u.SHA256, u.Target, u.Name, string(u.Type))...), c)
+		append(s.viewerArgs(c), userID(c).Int64, u.SHA256, u.Target, u.Name, string(u.Type))...), c)
 	switch {
 	case err == nil:
 		return &f, nil, nil
@@ -63,8 +63,9 @@ func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *sn
 		return nil, nil, err
 	}
 	up, err := scanUpload(s.row(ctx,
-		selectUpload+`WHERE coalesce(p.owner_id, 0) = $1 AND p.org_id = $2 AND p.sha256 = $3 AND p.target = $4 AND p.name = $5 AND p.type = $6
-		ORDER BY p.created_at DESC LIMIT 1`, userID(c).Int64, c.Org.ID, u.SHA256, u.Target, u.Name, string(u.Type)))
+		selectUpload+`WHERE coalesce(p.owner_id, 0) = $1 AND p.org_id = $2 AND p.sha256 = $3 AND p.target = $4
+		AND p.name = $5 AND p.type = $6 ORDER BY p.created_at DESC LIMIT 1`,
+		userID(c).Int64, c.Org.ID, u.SHA256, u.Target, u.Name, string(u.Type)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil, nil
 	}
@@ -74,13 +75,13 @@ func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *sn
 	return nil, &up, nil
 }
 
-const selectUpload = `SELECT p.id, p.target, p.name, p.type, p.engine, p.size, p.sha256, p.blob, p.blob_upload, p.part_size, p.created_at, p.touched_at, p.certificate FROM uploads p `
+const selectUpload = `SELECT p.id, p.target, p.name, p.type, p.engine, p.size, p.sha256, p.blob, p.blob_upload,
+	p.part_size, p.created_at, p.touched_at, p.certificate FROM uploads p `
 
 func scanUpload(row scanner) (u Upload, err error) {
 	var created, touched int64
 	err = row.Scan(&u.ID, &u.Target, &u.Name, &u.Type, &u.Engine, &u.Size, &u.SHA256, &u.Blob, &u.BlobUpload,
-		&u.PartSize,
-		&created, &touched, &u.Certificate)
+		&u.PartSize, &created, &touched, &u.Certificate)
 	u.Created, u.Touched = time.UnixMilli(created).UTC(), time.UnixMilli(touched).UTC()
 	return u, err
 }
@@ -125,7 +126,7 @@ func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (sn
 		if err := endUpload(ctx, tx, u.ID); err != nil {
 			return err
 		}
-		return s.insert(ctx, tx, c, begun)
+		return s.insertSnapshot(ctx, tx, c, begun)
 	})
 	if err != nil && !errors.Is(err, snap.ErrNotFound) { // another request may have completed it
 		return snap.Snapshot{}, err
@@ -133,17 +134,17 @@ func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (sn
 	return s.Snapshot(ctx, c, u.ID)
 }
 
-// endUpload deletes an unfinished push. It fails with snap.ErrNotFound if another transaction deleted
-// it after this one read it.
+// endUpload deletes an unfinished push. It fails with snap.ErrNotFound if another transaction
+// deleted it after this one read it.
 func endUpload(ctx context.Context, tx *sql.Tx, id string) error {
 	result, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, id)
 	return requireChanged(result, err, snap.ErrNotFound)
 }
 
-// insert writes a snapshot and its first grants.
-func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload) error {
+// insertSnapshot writes a snapshot and its first grants.
+func (s *Store) insertSnapshot(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload) error {
 	now := s.now()
-	if err := s.listTarget(ctx, tx, c.Org.ID, u.Target); err != nil {
+	if err := s.addTarget(ctx, tx, c.Org.ID, u.Target); err != nil {
 		return err
 	}
 	sn := snap.Snapshot{Key: newKey(now), ID: u.ID, Org: c.Org, Target: u.Target}
@@ -153,22 +154,23 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `
-		INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target, name, folded, type, engine, size, sha256, blob, created_at,
-			named_day, named_time, label_id, certificate)
-		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18 FROM targets WHERE name = $6`,
+		INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target, name, folded, type, engine,
+			size, sha256, blob, created_at, named_day, named_time, label_id, certificate)
+		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
+		FROM targets WHERE name = $6`,
 		sn.Key, u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, snap.FoldCase(u.Name),
-		string(u.Type), string(u.Engine), u.Size, u.SHA256,
-		u.Blob, now.UnixMilli(), named.day, named.time, label, u.Certificate)
+		string(u.Type), string(u.Engine), u.Size, u.SHA256, u.Blob, now.UnixMilli(),
+		named.day, named.time, label, u.Certificate)
 	if err != nil {
 		return err
 	}
-	first := []snap.Audience{snap.AudienceOf(snap.KindAdmins, c.Org.ID)}
+	audiences := []snap.Audience{snap.AudienceOf(snap.KindAdmins, c.Org.ID)}
 	if c.User != nil {
-		first = append(first, snap.AudienceOf(snap.KindUser, c.User.ID))
+		audiences = append(audiences, snap.AudienceOf(snap.KindUser, c.User.ID))
 	} else {
-		first = append(first, snap.AudienceOf(snap.KindKeys, c.Org.ID))
+		audiences = append(audiences, snap.AudienceOf(snap.KindKeys, c.Org.ID))
 	}
-	for _, a := range first {
+	for _, a := range audiences {
 		if _, err := s.grant(ctx, tx, c, sn, a, time.Time{}); err != nil {
 			return err
 		}
@@ -195,8 +197,8 @@ func newKey(now time.Time) int64 {
 	return now.UnixMilli()<<keyBits | int64(binary.BigEndian.Uint64(b[:])&(1<<keyBits-1))
 }
 
-// listTarget stores a target and marks it to be indexed for the organization's searches.
-func (s *Store) listTarget(ctx context.Context, tx *sql.Tx, orgID int64, target string) error {
+// addTarget stores a target and marks it to be indexed for the organization's searches.
+func (s *Store) addTarget(ctx context.Context, tx *sql.Tx, orgID int64, target string) error {
 	if _, err := tx.ExecContext(ctx,
 		`INSERT INTO targets(name) VALUES($1) ON CONFLICT(name) DO NOTHING`, target); err != nil {
 		return err
@@ -216,8 +218,5 @@ func (s *Store) StaleUploads(ctx context.Context, before time.Time, limit int) (
 
 // DropUpload deletes an unfinished push, if it exists.
 func (s *Store) DropUpload(ctx context.Context, id string) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, id)
-		return err
-	})
+	return s.exec(ctx, `DELETE FROM uploads WHERE id = $1`, id)
 }

@@ -15,7 +15,7 @@ type UpstreamLogin struct {
 	OrgID    int64
 	Nonce    string
 	Verifier string // of PKCE
-	Next     string // path to go to afterwards
+	Next     string // path of the page to show after the sign-in
 	Expires  time.Time
 }
 
@@ -27,7 +27,8 @@ func (s *Store) AddUpstreamLogin(ctx context.Context, u UpstreamLogin, hash []by
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `
-			INSERT INTO upstream_logins(hash, browser, org_id, nonce, verifier, next, expires_at) VALUES($1, $2, $3, $4, $5, $6, $7)`,
+			INSERT INTO upstream_logins(hash, browser, org_id, nonce, verifier, next, expires_at)
+			VALUES($1, $2, $3, $4, $5, $6, $7)`,
 			hash, u.Browser, u.OrgID, u.Nonce, u.Verifier, u.Next, u.Expires.UnixMilli())
 		return err
 	})

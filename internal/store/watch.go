@@ -83,11 +83,11 @@ func (c liteConnector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole, ok := conn.(liteDriverConn)
-	if !ok { // an older or newer driver: it works without the watch
+	full, ok := conn.(liteDriverConn)
+	if !ok { // an older or newer version of the driver works without the watch
 		return conn, nil
 	}
-	return &liteConn{whole, c.watch}, nil
+	return &liteConn{full, c.watch}, nil
 }
 
 // Driver implements driver.Connector.
@@ -143,11 +143,11 @@ func (c *liteConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, 
 // PrepareContext implements driver.ConnPrepareContext.
 func (c *liteConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	stmt, err := c.liteDriverConn.PrepareContext(ctx, text)
-	whole, ok := stmt.(liteDriverStmt)
+	full, ok := stmt.(liteDriverStmt)
 	if err != nil || !ok {
 		return stmt, err
 	}
-	return &liteStmt{whole, text, c.watch}, nil
+	return &liteStmt{full, text, c.watch}, nil
 }
 
 type liteTx struct {

@@ -55,16 +55,16 @@ const MaxWebhooks = 20
 func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webhook, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
-		var have int
+		var count int
 		if err := s.lockOrg(ctx, tx, c.Org.ID); err != nil {
 			return err
 		}
 		if err := tx.QueryRowContext(ctx,
-			`SELECT count(*) FROM webhooks WHERE org_id = $1`, c.Org.ID).Scan(&have); err != nil {
+			`SELECT count(*) FROM webhooks WHERE org_id = $1`, c.Org.ID).Scan(&count); err != nil {
 			return err
 		}
-		if have >= MaxWebhooks {
-			return snap.Invalid(fmt.Sprintf("the organization has %d webhooks, which is the maximum", have),
+		if count >= MaxWebhooks {
+			return snap.Invalid(fmt.Sprintf("the organization has %d webhooks, which is the maximum", count),
 				"remove one first")
 		}
 		err := tx.QueryRowContext(ctx,
@@ -155,8 +155,8 @@ func errNoWebhook(id int64) error {
 // is ahead.
 const (
 	insertDeliveries = `INSERT INTO deliveries(id, webhook_id, org_id, seq, due_at, created_at, number)
-		SELECT 'msg_' || CAST(a.org_id AS text) || '_' || CAST(a.seq AS text) || '_' || CAST(w.id AS text), w.id, a.org_id,
-			a.seq, 0, a.at, w.last_number + row_number() OVER (PARTITION BY w.id ORDER BY a.seq)
+		SELECT 'msg_' || CAST(a.org_id AS text) || '_' || CAST(a.seq AS text) || '_' || CAST(w.id AS text), w.id,
+			a.org_id, a.seq, 0, a.at, w.last_number + row_number() OVER (PARTITION BY w.id ORDER BY a.seq)
 		FROM webhooks w JOIN audit a ON a.org_id = w.org_id AND a.seq > $2 AND a.seq <= $3
 		WHERE w.org_id = $1 AND ' ' || w.events || ' ' LIKE '% ' || a.action || ' %'`
 	numberDeliveries = `UPDATE webhooks SET last_number = (

@@ -95,30 +95,26 @@ func (s *Store) indexSome(ctx context.Context) (done bool, err error) {
 }
 
 // indexed reports whether everything is indexed. Its conditions are those of the partial indexes.
-func (s *Store) indexed(ctx context.Context) (yes bool, err error) {
+func (s *Store) indexed(ctx context.Context) (done bool, err error) {
 	err = s.row(ctx, `SELECT NOT EXISTS(SELECT 1 FROM grants WHERE named_day IS NULL)
 		AND NOT EXISTS(SELECT 1 FROM org_targets WHERE indexed = 0)
-		AND NOT EXISTS(SELECT 1 FROM users WHERE words <> email || ' ' || name)`).Scan(&yes)
-	return yes, err
+		AND NOT EXISTS(SELECT 1 FROM users WHERE words <> email || ' ' || name)`).Scan(&done)
+	return done, err
 }
 
 // indexGrants indexes the snapshots of some grants that are not indexed yet.
 func (s *Store) indexGrants(ctx context.Context, tx *sql.Tx) error {
-	rows, err := tx.QueryContext(ctx, `SELECT key, name, target FROM snapshots WHERE key IN (
-		SELECT snapshot FROM grants WHERE named_day IS NULL LIMIT $1)`, indexSize)
-	if err != nil {
-		return err
-	}
 	type named struct {
 		key int64
 		naming
 	}
-	all, err := drain(rows, func(rows *sql.Rows) (n named, err error) {
+	all, err := txCollect(ctx, tx, `SELECT key, name, target FROM snapshots WHERE key IN (
+		SELECT snapshot FROM grants WHERE named_day IS NULL LIMIT $1)`, func(rows *sql.Rows) (n named, err error) {
 		var name, target string
 		err = rows.Scan(&n.key, &name, &target)
 		n.naming = namingOf(name, target)
 		return n, err
-	})
+	}, indexSize)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -175,29 +171,26 @@ func (s *Store) addWords(ctx context.Context, tx *sql.Tx, org int64, kind int, i
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO words(org_id, kind, word, id)
-		SELECT CAST($1 AS bigint), CAST($2 AS bigint), value, CAST($3 AS bigint) FROM `+s.eachText("$4")+` AS e WHERE 1 = 1
-		ON CONFLICT(org_id, kind, word, id) DO NOTHING`, org, kind, id, string(list))
+		SELECT CAST($1 AS bigint), CAST($2 AS bigint), value, CAST($3 AS bigint) FROM `+s.eachText("$4")+` AS e
+		WHERE 1 = 1 ON CONFLICT(org_id, kind, word, id) DO NOTHING`, org, kind, id, string(list))
 	return err
 }
 
-// unindexed is a row to index: its organization, ID and text, and the text that is already indexed.
-type unindexed struct {
+// unindexedRow is a row to index: its organization, ID and text, and the text that is already
+// indexed.
+type unindexedRow struct {
 	org, id     int64
 	text, known string
 }
 
-func scanUnindexed(rows *sql.Rows) (p unindexed, err error) {
+func scanUnindexed(rows *sql.Rows) (p unindexedRow, err error) {
 	err = rows.Scan(&p.org, &p.id, &p.text, &p.known)
 	return p, err
 }
 
 func (s *Store) indexTargets(ctx context.Context, tx *sql.Tx) error {
-	rows, err := tx.QueryContext(ctx, `SELECT org_id, target_id, folded, '' FROM org_targets WHERE indexed = 0
-		ORDER BY org_id, target_id LIMIT $1`, indexSize)
-	if err != nil {
-		return err
-	}
-	all, err := drain(rows, scanUnindexed)
+	all, err := txCollect(ctx, tx, `SELECT org_id, target_id, folded, '' FROM org_targets WHERE indexed = 0
+		ORDER BY org_id, target_id LIMIT $1`, scanUnindexed, indexSize)
 	if err != nil {
 		return err
 	}
@@ -214,12 +207,8 @@ func (s *Store) indexTargets(ctx context.Context, tx *sql.Tx) error {
 }
 
 func (s *Store) indexUsers(ctx context.Context, tx *sql.Tx) error {
-	rows, err := tx.QueryContext(ctx, `SELECT org_id, id, email || ' ' || name, words FROM users
-		WHERE words <> email || ' ' || name ORDER BY id LIMIT $1`, indexSize)
-	if err != nil {
-		return err
-	}
-	all, err := drain(rows, scanUnindexed)
+	all, err := txCollect(ctx, tx, `SELECT org_id, id, email || ' ' || name, words FROM users
+		WHERE words <> email || ' ' || name ORDER BY id LIMIT $1`, scanUnindexed, indexSize)
 	if err != nil {
 		return err
 	}
@@ -229,7 +218,8 @@ func (s *Store) indexUsers(ctx context.Context, tx *sql.Tx) error {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM words WHERE org_id = $1 AND kind = $2 AND id = $3
-			AND word IN (SELECT value FROM `+s.eachText("$4")+` AS e)`, p.org, wordsOfOwner, p.id, string(gone)); err != nil {
+			AND word IN (SELECT value FROM `+s.eachText("$4")+` AS e)`,
+			p.org, wordsOfOwner, p.id, string(gone)); err != nil {
 			return err
 		}
 		if err := s.addWords(ctx, tx, p.org, wordsOfOwner, p.id, p.text); err != nil {

@@ -24,8 +24,9 @@ type waitingLevel struct {
 // makes room before its parent is checked.
 func waitingLevels(g DeviceGrant, max DeviceLimits, now int64) []waitingLevel {
 	const all = `state = 'pending' AND expires_at > $1`
-	const network, site, address = all +
-		` AND network = $2`, all + ` AND network = $2 AND site = $3`, all + ` AND network = $2 AND site = $3 AND address = $4`
+	const network = all + ` AND network = $2`
+	const site = network + ` AND site = $3`
+	const address = site + ` AND address = $4`
 	args := []any{now, g.Network, g.Site, g.Address}
 	return []waitingLevel{
 		{address, args[:4], "", "", max.PerAddress},
@@ -52,7 +53,7 @@ func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	if l.part == "" {
 		return errTooManyWaiting
 	}
-	busiest, had, err := l.busiest(ctx, tx)
+	busiest, most, err := l.busiest(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -60,31 +61,31 @@ func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	if mine >= had {
+	if mine >= most {
 		return errTooManyWaiting
 	}
 	// Dropping a tenth at a time keeps a flood from causing this search at every request.
 	_, err = tx.ExecContext(ctx, `DELETE FROM device_grants WHERE hash IN (
-		SELECT hash FROM device_grants WHERE `+l.part+` = $1 AND state = 'pending' AND opened_at IS NULL ORDER BY created_at LIMIT $2)`,
-		busiest, had/10+1)
+		SELECT hash FROM device_grants WHERE `+l.part+` = $1 AND state = 'pending' AND opened_at IS NULL
+		ORDER BY created_at LIMIT $2)`, busiest, most/10+1)
 	return err
 }
 
 // count returns how many of the group's waiting grants also satisfy the condition.
-func (l waitingLevel) count(ctx context.Context, tx *sql.Tx, also string, more ...any) (n int, err error) {
+func (l waitingLevel) count(ctx context.Context, tx *sql.Tx, condition string, args ...any) (n int, err error) {
 	err = tx.QueryRowContext(ctx,
-		`SELECT count(*) FROM device_grants WHERE `+l.where+also, slices.Concat(l.args, more)...).Scan(&n)
+		`SELECT count(*) FROM device_grants WHERE `+l.where+condition, slices.Concat(l.args, args)...).Scan(&n)
 	return n, err
 }
 
 // busiest returns the part of the group with the most grants that nobody has opened, and their
 // number. If several parts have as many, it returns the one with the oldest of these grants.
-func (l waitingLevel) busiest(ctx context.Context, tx *sql.Tx) (part string, had int, err error) {
+func (l waitingLevel) busiest(ctx context.Context, tx *sql.Tx) (part string, grants int, err error) {
 	err = tx.QueryRowContext(ctx,
 		`SELECT `+l.part+`, count(*) FROM device_grants WHERE `+l.where+` AND opened_at IS NULL
-		GROUP BY `+l.part+` ORDER BY count(*) DESC, min(created_at) LIMIT 1`, l.args...).Scan(&part, &had)
+		GROUP BY `+l.part+` ORDER BY count(*) DESC, min(created_at) LIMIT 1`, l.args...).Scan(&part, &grants)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", 0, nil
 	}
-	return part, had, err
+	return part, grants, err
 }
