@@ -83,11 +83,11 @@ func (c *Client) Receipt(ctx context.Context, id string) (AuditInclusion, error)
 func (p AuditInclusion) Verify() error {
 	signed, err := auditlog.Open(p.Checkpoint, p.Organization, p.Key)
 	if err != nil {
-		return unsound(err.Error())
+		return errNotVerified(err.Error())
 	}
 	proof, err := auditlog.ParseProof(p.Proof)
 	if err != nil || !signed.Includes(p.Line, p.Record, proof) {
-		return unsound("the proof does not show that the line is in the log")
+		return errNotVerified("the proof does not show that the line is in the log")
 	}
 	return nil
 }
@@ -105,10 +105,11 @@ type AuditVerdict struct {
 // fail records the problem and returns it as an error of code conflict.
 func (v *AuditVerdict) fail(format string, args ...any) error {
 	v.Problem = fmt.Sprintf(format, args...)
-	return unsound(v.Problem)
+	return errNotVerified(v.Problem)
 }
 
-func unsound(problem string) error {
+// errNotVerified returns the error for an audit log or a proof that failed the verification.
+func errNotVerified(problem string) error {
 	return &snap.Error{Code: snap.CodeConflict, Detail: "the audit log failed the verification: " + problem,
 		Hint: "keep the checkpoints, and compare the service's database with a backup"}
 }

@@ -41,5 +41,5 @@ type BulkResults struct {
 // Bulk changes several snapshots. confirmed states that a person agreed to share data that is not
 // sanitized; the policy may require that.
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, confirmed bool) (BulkResults, error) {
-	return call[BulkResults](ctx, c, http.MethodPost, "/bulk"+confirming(confirmed), r)
+	return call[BulkResults](ctx, c, http.MethodPost, "/bulk"+confirmQuery(confirmed), r)
 }

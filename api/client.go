@@ -341,11 +341,11 @@ func (c *Client) Pull(ctx context.Context, id string) (PullResponse, error) {
 // ShareWith shares a snapshot with all of these recipients, or with none. confirmed states that a
 // person agreed to share data that is not sanitized.
 func (c *Client) ShareWith(ctx context.Context, id string, with SharesRequest, confirmed bool) (ShareChanges, error) {
-	return call[ShareChanges](ctx, c, http.MethodPost, snapshotPath(id, "/shares"+confirming(confirmed)), with)
+	return call[ShareChanges](ctx, c, http.MethodPost, snapshotPath(id, "/shares"+confirmQuery(confirmed)), with)
 }
 
-// confirming returns the query that confirms a share of data that is not sanitized.
-func confirming(confirmed bool) string {
+// confirmQuery returns the query that confirms a share of data that is not sanitized.
+func confirmQuery(confirmed bool) string {
 	if confirmed {
 		return "?confirm_unsanitized=true"
 	}
@@ -468,12 +468,12 @@ func (c *Client) EndSession(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/sessions/"+url.PathEscape(id), nil, nil)
 }
 
-// AuthConfig returns where to sign in. It needs no credential. A service has no path, so if nothing
-// is found below one, the URL is that of a page.
+// AuthConfig returns where to sign in. It needs no credential. If the service's URL has a path and
+// nothing is found below it, AuthConfig fails with code usage: the URL is that of a page.
 func (c *Client) AuthConfig(ctx context.Context) (AuthConfig, error) {
 	var out AuthConfig
 	_, err := c.exchange(ctx, http.MethodGet, c.base+PathAuthConfig, "", nil, &out)
-	if u, wrong := url.Parse(c.base); wrong == nil && u.Path != "" && snap.CodeOf(err) == snap.CodeNotFound {
+	if u, parseErr := url.Parse(c.base); parseErr == nil && u.Path != "" && snap.CodeOf(err) == snap.CodeNotFound {
 		return out, snap.Usage(fmt.Sprintf("%s is the URL of a page, not of a cloud service", c.base),
 			fmt.Sprintf("use the URL without a path: %s://%s", u.Scheme, u.Host))
 	}
@@ -562,21 +562,21 @@ func (c *Client) send(ctx context.Context, method, target, token string, body []
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return 0, disconnected(c.unreachable(ctx, err), err)
+		return 0, markDisconnected(c.unreachable(ctx, err), err)
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	if err != nil {
-		return 0, disconnected(c.unreachable(ctx, err), err)
+		return 0, markDisconnected(c.unreachable(ctx, err), err)
 	}
 	if res.StatusCode >= 300 {
-		return res.StatusCode, unavailable(res, problem(res, data))
+		return res.StatusCode, markUnavailable(res, problem(res, data))
 	}
 	if out == nil || len(data) == 0 {
 		return res.StatusCode, nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return res.StatusCode, notTheService(c.base, res.StatusCode)
+		return res.StatusCode, errNotTheService(c.base, res.StatusCode)
 	}
 	return res.StatusCode, nil
 }
@@ -593,13 +593,13 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 func problem(res *http.Response, data []byte) error {
 	var p Problem
 	if json.Unmarshal(data, &p) != nil || p.Code == "" {
-		return notTheService(res.Request.URL.Scheme+"://"+res.Request.URL.Host, res.StatusCode)
+		return errNotTheService(res.Request.URL.Scheme+"://"+res.Request.URL.Host, res.StatusCode)
 	}
 	return &snap.Error{Code: p.Code, Detail: snap.CleanText(p.Detail), Hint: snap.CleanText(p.Hint), Fields: p.Errors,
 		RequestID: p.RequestID}
 }
 
-func notTheService(base string, status int) error {
+func errNotTheService(base string, status int) error {
 	code := snap.CodeUnreachable
 	if status >= 500 {
 		code = snap.CodeUnavailable

@@ -38,36 +38,36 @@ func repeatable(method, target string) bool {
 		strings.Contains(path, "/share")
 }
 
-// temporary is an error after which a request may be repeated. after is how long to wait before the
-// second attempt; the wait before the third is twice as long.
-type temporary struct {
+// temporaryError is an error after which a request may be repeated. after is how long to wait before
+// the second attempt; the wait before the third is twice as long.
+type temporaryError struct {
 	error
 	after time.Duration
 }
 
 // Unwrap returns the error that the caller gets.
-func (f temporary) Unwrap() error { return f.error }
+func (e temporaryError) Unwrap() error { return e.error }
 
-// unavailable marks the error of a 503 response as temporary if the service asks for another
+// markUnavailable marks the error of a 503 response as temporary if the service asks for another
 // attempt soon. It returns other errors unchanged.
-func unavailable(res *http.Response, err error) error {
+func markUnavailable(res *http.Response, err error) error {
 	seconds, parseErr := strconv.Atoi(res.Header.Get("Retry-After"))
 	after := time.Duration(seconds) * time.Second
 	if res.StatusCode != http.StatusServiceUnavailable || parseErr != nil || seconds < 0 || after > maxRetryAfter {
 		return err
 	}
-	return temporary{err, after}
+	return temporaryError{err, after}
 }
 
-// disconnected marks err as temporary if the connection ended before the response was complete. It
+// markDisconnected marks err as temporary if the connection ended before the response was complete. It
 // returns err unchanged if there was no connection or the request timed out.
-func disconnected(err, cause error) error {
+func markDisconnected(err, cause error) error {
 	var op *net.OpError
 	switch {
 	case snap.CodeOf(err) != snap.CodeUnreachable, errors.As(cause, &op) && op.Op == "dial", timedOut(cause):
 		return err
 	case errors.Is(cause, syscall.ECONNRESET), errors.Is(cause, syscall.EPIPE), strings.HasSuffix(cause.Error(), "EOF"):
-		return temporary{err, 200 * time.Millisecond}
+		return temporaryError{err, 200 * time.Millisecond}
 	}
 	return err
 }
@@ -77,17 +77,17 @@ func disconnected(err, cause error) error {
 func (c *Client) retry(ctx context.Context, mayRepeat bool, send func() (int, error)) (status int, err error) {
 	for n := 1; ; n++ {
 		status, err = send()
-		var f temporary
-		if !errors.As(err, &f) {
+		var temporary temporaryError
+		if !errors.As(err, &temporary) {
 			return status, err
 		}
 		if !mayRepeat || n == maxAttempts {
-			return status, f.error
+			return status, temporary.error
 		}
-		if waited := c.wait(ctx, time.Duration(n)*f.after); ctx.Err() != nil {
-			return 0, c.unreachable(ctx, waited)
-		} else if waited != nil {
-			return status, f.error
+		if waitErr := c.wait(ctx, time.Duration(n)*temporary.after); ctx.Err() != nil {
+			return 0, c.unreachable(ctx, waitErr)
+		} else if waitErr != nil {
+			return status, temporary.error
 		}
 	}
 }

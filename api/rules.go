@@ -131,7 +131,7 @@ type ReplayResult struct {
 // Delivery is one event that was delivered to a webhook or is still to be delivered.
 type Delivery struct {
 	ID        string           `json:"id"`
-	Number    int64            `json:"number" doc:"counts the messages of the webhook from 1; 0 was recorded by an earlier release"`
+	Number    int64            `json:"number" doc:"counts the messages of the webhook from 1; 0 if an earlier release recorded the message"`
 	Event     snap.AuditAction `json:"event"`
 	Attempts  int              `json:"attempts"`
 	Status    string           `json:"status" doc:"result of the last attempt"`
@@ -184,7 +184,7 @@ func (c *Client) Channels(ctx context.Context) ([]Channel, error) {
 // AddChannel creates a channel. confirmed states that a person agreed to share data that is not
 // sanitized.
 func (c *Client) AddChannel(ctx context.Context, r ChannelRequest, confirmed bool) (Channel, error) {
-	return call[Channel](ctx, c, http.MethodPost, "/channels"+confirming(confirmed), r)
+	return call[Channel](ctx, c, http.MethodPost, "/channels"+confirmQuery(confirmed), r)
 }
 
 // DeleteChannel deletes a channel and ends the shares it made.

@@ -77,8 +77,8 @@ type SnapshotPage struct {
 	NextCursor string     `json:"next_cursor" doc:"empty on the last page"`
 }
 
-// ListOptions selects a page. The zero value is the first page of every snapshot the caller may
-// see.
+// ListOptions selects a page. The zero value is the first page of all snapshots that the caller
+// may see.
 type ListOptions struct {
 	Filter      snap.Filter
 	Target      string
