@@ -29,43 +29,43 @@ func Verify(ctx context.Context, s Store, key string, size int64, sum string) er
 		return err
 	}
 	defer r.Close()
-	v := newVerified(ctx, r)
-	if _, err := io.Copy(io.Discard, v); err != nil {
+	h := newHashingReader(ctx, r)
+	if _, err := io.Copy(io.Discard, h); err != nil {
 		return err
 	}
-	return v.check(key, size, sum)
+	return h.check(key, size, sum)
 }
 
-// verified hashes the bytes that are read through it. It stops when its context ends.
-type verified struct {
+// hashingReader hashes the bytes that are read through it. It stops when its context ends.
+type hashingReader struct {
 	ctx  context.Context //nolint:containedctx // it exists only during one read of an object
 	r    io.Reader
 	sum  hash.Hash
 	size int64
 }
 
-func newVerified(ctx context.Context, r io.Reader) *verified {
-	return &verified{ctx: ctx, r: r, sum: sha256.New()}
+func newHashingReader(ctx context.Context, r io.Reader) *hashingReader {
+	return &hashingReader{ctx: ctx, r: r, sum: sha256.New()}
 }
 
 // Read implements io.Reader and hashes the bytes.
-func (v *verified) Read(p []byte) (int, error) {
-	if err := v.ctx.Err(); err != nil {
+func (h *hashingReader) Read(p []byte) (int, error) {
+	if err := h.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n, err := v.r.Read(p)
-	v.sum.Write(p[:n])
-	v.size += int64(n)
+	n, err := h.r.Read(p)
+	h.sum.Write(p[:n])
+	h.size += int64(n)
 	return n, err
 }
 
 // check returns an error unless the bytes that were read have this size and hash.
-func (v *verified) check(key string, size int64, sum string) error {
-	if got := hex.EncodeToString(v.sum.Sum(nil)); v.size != size || got != sum {
+func (h *hashingReader) check(key string, size int64, sum string) error {
+	if got := hex.EncodeToString(h.sum.Sum(nil)); h.size != size || got != sum {
 		return &snap.Error{
 			Code: snap.CodeChecksumMismatch,
 			Detail: fmt.Sprintf("the object %s is damaged: %d bytes with the SHA-256 %.12s, and not %d with %.12s",
-				key, v.size, got, size, sum),
+				key, h.size, got, size, sum),
 			Hint: "the object store lost bytes; delete the snapshot, or restore the object from a backup",
 		}
 	}
@@ -95,18 +95,18 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 	}
 	// The name depends on the key, so that the next attempt replaces the file that a killed process
 	// left.
-	making, err := os.OpenFile(filepath.Join(f.begun(), ".put-"+url.PathEscape(key)), os.O_RDWR|os.O_CREATE|os.O_TRUNC,
-		0o600)
+	making, err := os.OpenFile(filepath.Join(f.uploadsDir(), ".put-"+url.PathEscape(key)),
+		os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return diskError("write the object", err)
 	}
 	defer os.Remove(making.Name()) // fails harmlessly once the file has become the object
-	v := newVerified(ctx, r)
-	_, err = io.Copy(making, v)
+	h := newHashingReader(ctx, r)
+	_, err = io.Copy(making, h)
 	if err = errors.Join(err, making.Sync(), making.Close()); err != nil {
 		return diskError("write the object", err)
 	}
-	if err := v.check(key, size, sum); err != nil {
+	if err := h.check(key, size, sum); err != nil {
 		return err
 	}
 	if err = os.Rename(making.Name(), path); err == nil {
@@ -133,38 +133,39 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum s
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	p := &proven{verified: newVerified(ctx, r), check: func(v *verified) error { return v.check(key, size, sum) },
-		want: size}
-	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), p, size,
+	v := &verifyingReader{hashingReader: newHashingReader(ctx, r), key: key, want: size, wantSum: sum}
+	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), v, size,
 		minio.PutObjectOptions{PartSize: uint64(PartSize(size))})
-	if p.failed != nil {
-		return p.failed // instead of the store's error
+	if v.failed != nil {
+		return v.failed // instead of the store's error
 	}
 	return s3Error("write the object", err)
 }
 
-// proven reads an object of want bytes. It returns the last ones only if all bytes are right.
-type proven struct {
-	*verified
-	check  func(*verified) error
-	want   int64
-	failed error
+// verifyingReader reads an object of want bytes. It returns the last bytes only if the whole object
+// has the expected size and SHA-256.
+type verifyingReader struct {
+	*hashingReader
+	key     string
+	want    int64
+	wantSum string
+	failed  error
 }
 
 // Read implements io.Reader.
-func (p *proven) Read(b []byte) (int, error) {
-	if p.failed != nil {
-		return 0, p.failed
+func (v *verifyingReader) Read(b []byte) (int, error) {
+	if v.failed != nil {
+		return 0, v.failed
 	}
-	n, err := p.verified.Read(b)
-	if err == nil && p.size == p.want {
-		_, err = io.ReadFull(p.verified, make([]byte, 1))
+	n, err := v.hashingReader.Read(b)
+	if err == nil && v.size == v.want {
+		_, err = io.ReadFull(v.hashingReader, make([]byte, 1))
 	}
-	if errors.Is(err, io.EOF) || p.size > p.want {
-		p.failed = p.check(p.verified)
+	if errors.Is(err, io.EOF) || v.size > v.want {
+		v.failed = v.check(v.key, v.want, v.wantSum)
 	}
-	if p.failed != nil {
-		return 0, p.failed
+	if v.failed != nil {
+		return 0, v.failed
 	}
 	return n, err
 }

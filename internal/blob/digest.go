@@ -27,8 +27,8 @@ type digest struct {
 
 func (d *digest) rewind() { d.stale.Store(true) }
 
-// follow hashes, in the background, the parts that can already be hashed.
-func (u *upload) follow() {
+// hashInBackground hashes the parts that can already be hashed.
+func (u *upload) hashInBackground() {
 	if !u.digest.running.CompareAndSwap(false, true) {
 		return
 	}
@@ -77,7 +77,7 @@ func (u *upload) advance(ctx context.Context) error {
 func (u *upload) has(n int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, ok := u.landed[n]
+	_, ok := u.confirmed[n]
 	return ok
 }
 

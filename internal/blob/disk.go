@@ -25,7 +25,7 @@ func diskError(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// storageFull returns the error for a disk without enough free space.
+// storageFull returns the error for an object store without enough free space.
 func storageFull(cause error) error {
 	return &snap.Error{
 		Code:   snap.CodeStorageFull,

@@ -60,7 +60,7 @@ func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Fo
 		uploads: map[string]*upload{},
 	}
 	err := os.MkdirAll(dir, 0o700)
-	for _, sub := range []string{f.objects(), f.begun()} {
+	for _, sub := range []string{f.objectsDir(), f.uploadsDir()} {
 		if err == nil {
 			err = makeDir(sub)
 		}
@@ -75,13 +75,13 @@ func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Fo
 	return f, nil
 }
 
-func (f *Folder) objects() string { return filepath.Join(f.dir, "objects") }
-func (f *Folder) begun() string   { return filepath.Join(f.dir, "uploads") }
+func (f *Folder) objectsDir() string { return filepath.Join(f.dir, "objects") }
+func (f *Folder) uploadsDir() string { return filepath.Join(f.dir, "uploads") }
 
 // object returns the path of a key's object.
 func (f *Folder) object(key string) string {
 	sum := sha256.Sum256([]byte(key))
-	return filepath.Join(f.objects(), hex.EncodeToString(sum[:1]), url.PathEscape(key))
+	return filepath.Join(f.objectsDir(), hex.EncodeToString(sum[:1]), url.PathEscape(key))
 }
 
 // checkKey refuses a key unless it is a valid S3 key and, once escaped, a valid file name on every
@@ -147,7 +147,7 @@ func (f *Folder) Delete(_ context.Context, key string) error {
 
 // Ping implements [Store]. It writes and removes a small file.
 func (f *Folder) Ping(context.Context) error {
-	probe, err := os.CreateTemp(f.begun(), ".ping-*")
+	probe, err := os.CreateTemp(f.uploadsDir(), ".ping-*")
 	if err == nil {
 		_, err = probe.WriteString("ping")
 		probe.Close()

@@ -88,7 +88,7 @@ func (u *upload) isGone() bool {
 func (u *upload) seal() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if missing := u.head.parts() - len(u.landed); missing > 0 {
+	if missing := u.head.parts() - len(u.confirmed); missing > 0 {
 		return &snap.Error{
 			Code:   snap.CodeUploadIncomplete,
 			Detail: fmt.Sprintf("%d of %d parts are missing", missing, u.head.parts()),
@@ -144,7 +144,7 @@ func (u *upload) confirm(p Part, good bool) {
 	}
 	delete(u.older, p.Number)
 	if good {
-		u.landed[p.Number] = p
+		u.confirmed[p.Number] = p
 	}
 }
 
@@ -152,14 +152,14 @@ func (u *upload) confirm(p Part, good bool) {
 // sent again. If no part has changed, all must be sent again.
 func (u *upload) distrust(ctx context.Context) {
 	u.mu.Lock()
-	all := len(u.landed)
-	u.older, u.landed = u.landed, map[int]Part{}
+	all := len(u.confirmed)
+	u.older, u.confirmed = u.confirmed, map[int]Part{}
 	u.digest.rewind()
 	u.mu.Unlock()
 	err := u.recheck(ctx)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if err == nil && len(u.landed) == all {
-		u.landed = map[int]Part{}
+	if err == nil && len(u.confirmed) == all {
+		u.confirmed = map[int]Part{}
 	}
 }

@@ -17,16 +17,16 @@ import (
 	"snap"
 )
 
-// stall is how long the upload of a part may go without receiving a byte.
-const stall = time.Minute
+// maxStall is how long the upload of a part may go without receiving a byte.
+const maxStall = time.Minute
 
-// silence is how long the second sender of a part waits for a first one that sends nothing. The
-// first sender has probably given up, and the second one is its next attempt.
-const silence = time.Second
+// maxSilence is how long a second request for a part waits for a first one that sends nothing. The
+// client has probably given up the first request, and the second one is its next attempt.
+const maxSilence = time.Second
 
 // writer is a request that is writing a part.
 type writer struct {
-	body *steady
+	body *timedBody
 	end  context.CancelFunc
 	done chan struct{}
 }
@@ -87,7 +87,7 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	body := &steady{body: r.Body, control: http.NewResponseController(w), moved: time.Now()}
+	body := &timedBody{body: r.Body, control: http.NewResponseController(w), moved: time.Now()}
 	defer context.AfterFunc(ctx, body.stop)()
 	p := Part{Number: t.Number, Size: t.Size, CRC64: t.CRC64}
 	have, release, err := u.acquire(ctx, p, &writer{body: body, end: cancel, done: make(chan struct{})})
@@ -98,7 +98,7 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	if have {
 		return receive(io.Discard, body, p)
 	}
-	part := &arriving{Reader: body, left: p.Size, all: &f.arriving}
+	part := &arrivingPart{Reader: body, left: p.Size, all: &f.arriving}
 	f.arriving.Add(p.Size)
 	defer part.end()
 	if err := f.requireRoom(0); err != nil {
@@ -107,16 +107,16 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	return u.write(part, p)
 }
 
-// arriving is a part that is being received. It subtracts the bytes that have been read from the
-// folder's number of arriving bytes, because from then on they use space on the disk.
-type arriving struct {
+// arrivingPart is a part that is being received. It subtracts the bytes that have been read from
+// the folder's number of arriving bytes, because from then on they use space on the disk.
+type arrivingPart struct {
 	io.Reader
 	left int64
 	all  *atomic.Int64
 }
 
 // Read implements io.Reader.
-func (a *arriving) Read(b []byte) (int, error) {
+func (a *arrivingPart) Read(b []byte) (int, error) {
 	n, err := a.Reader.Read(b)
 	read := min(int64(n), a.left)
 	a.left -= read
@@ -124,7 +124,7 @@ func (a *arriving) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (a *arriving) end() {
+func (a *arrivingPart) end() {
 	a.all.Add(-a.left)
 	a.left = 0
 }
@@ -153,17 +153,17 @@ func (u *upload) claim(p Part, w *writer) (other *writer, have bool, err error) 
 	switch {
 	case u.gone:
 		return nil, false, snap.ErrNotFound
-	case u.landed[p.Number] == p:
+	case u.confirmed[p.Number] == p:
 		return nil, true, nil
 	case u.sealed:
 		return nil, false, &snap.Error{Code: snap.CodeUnavailable, Detail: "the upload is being completed"}
 	case u.busy[p.Number] != nil:
 		return u.busy[p.Number], false, nil
 	}
-	if _, ok := u.landed[p.Number]; ok {
+	if _, ok := u.confirmed[p.Number]; ok {
 		u.digest.rewind()
 	}
-	delete(u.landed, p.Number)
+	delete(u.confirmed, p.Number)
 	delete(u.older, p.Number)
 	u.busy[p.Number] = w
 	return nil, false, nil
@@ -171,7 +171,7 @@ func (u *upload) claim(p Part, w *writer) (other *writer, have bool, err error) 
 
 // yield waits for the writer to end. If the writer sends nothing, yield ends it.
 func (w *writer) yield(ctx context.Context) error {
-	ticker := time.NewTicker(silence / 10)
+	ticker := time.NewTicker(maxSilence / 10)
 	defer ticker.Stop()
 	for {
 		select {
@@ -180,7 +180,7 @@ func (w *writer) yield(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ticker.C:
-			if w.body.idle() > silence {
+			if w.body.idle() > maxSilence {
 				w.end()
 			}
 		}
@@ -209,9 +209,9 @@ func (u *upload) write(body io.Reader, p Part) error {
 		return diskError("record the part", err)
 	}
 	u.mu.Lock()
-	u.landed[p.Number] = p
+	u.confirmed[p.Number] = p
 	u.mu.Unlock()
-	u.follow()
+	u.hashInBackground()
 	return nil
 }
 
@@ -244,9 +244,9 @@ func receive(to io.Writer, body io.Reader, p Part) error {
 	return nil
 }
 
-// steady is a request body that fails if no byte arrives for a while, or immediately after it
-// is stopped.
-type steady struct {
+// timedBody is a request body that fails if no byte arrives for maxStall, or immediately after it is
+// stopped.
+type timedBody struct {
 	body    io.Reader
 	control *http.ResponseController
 
@@ -255,7 +255,7 @@ type steady struct {
 	moved   time.Time // when the last byte arrived
 }
 
-func (s *steady) Read(p []byte) (int, error) {
+func (s *timedBody) Read(p []byte) (int, error) {
 	if !s.extend() {
 		return 0, context.Canceled
 	}
@@ -269,7 +269,7 @@ func (s *steady) Read(p []byte) (int, error) {
 }
 
 // idle returns how long ago the last byte arrived.
-func (s *steady) idle() time.Duration {
+func (s *timedBody) idle() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Since(s.moved)
@@ -277,16 +277,16 @@ func (s *steady) idle() time.Duration {
 
 // extend moves the read deadline of the socket, and returns false if the body was stopped. A
 // socket's deadline follows the real clock.
-func (s *steady) extend() bool {
+func (s *timedBody) extend() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.stopped {
-		_ = s.control.SetReadDeadline(time.Now().Add(stall))
+		_ = s.control.SetReadDeadline(time.Now().Add(maxStall))
 	}
 	return !s.stopped
 }
 
-func (s *steady) stop() {
+func (s *timedBody) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = true

@@ -22,7 +22,7 @@ func (f *Folder) Write(_ context.Context, key string, content []byte) error {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return diskError("write the object", err)
 	}
-	making, err := os.CreateTemp(f.begun(), ".write-*")
+	making, err := os.CreateTemp(f.uploadsDir(), ".write-*")
 	if err != nil {
 		return diskError("write the object", err)
 	}
@@ -57,7 +57,7 @@ func readSmall(r io.Reader) ([]byte, error) {
 
 // List implements [Store].
 func (f *Folder) List(_ context.Context, prefix string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(f.objects(), "[0-9a-f][0-9a-f]", "*"))
+	files, err := filepath.Glob(filepath.Join(f.objectsDir(), "[0-9a-f][0-9a-f]", "*"))
 	if err != nil {
 		return nil, err
 	}

@@ -47,16 +47,17 @@ type upload struct {
 	ending sync.Mutex // held by Complete
 	digest digest
 
-	mu     sync.Mutex
-	landed map[int]Part    // confirmed, or hashed again, by this process
-	older  map[int]Part    // confirmed by an earlier process
-	busy   map[int]*writer // being written now
-	sealed bool            // no further part is accepted
-	gone   bool            // completed or aborted
+	mu        sync.Mutex
+	confirmed map[int]Part    // confirmed, or hashed again, by this process
+	older     map[int]Part    // confirmed by an earlier process
+	busy      map[int]*writer // being written now
+	sealed    bool            // no further part is accepted
+	gone      bool            // completed or aborted
 }
 
 func newUpload(id, dir string, h head) *upload {
-	return &upload{id: id, dir: dir, head: h, landed: map[int]Part{}, older: map[int]Part{}, busy: map[int]*writer{}}
+	return &upload{id: id, dir: dir, head: h, confirmed: map[int]Part{}, older: map[int]Part{},
+		busy: map[int]*writer{}}
 }
 
 func (u *upload) data() string    { return filepath.Join(u.dir, "data") }
@@ -70,7 +71,7 @@ func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (str
 		return "", err
 	}
 	if size < 1 || partSize < 1 {
-		return "", snap.Invalid("an object has at least one byte", "")
+		return "", snap.Invalid("an object must have at least one byte", "")
 	}
 	if err := f.requireRoom(size); err != nil {
 		return "", err
@@ -79,7 +80,7 @@ func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (str
 	rand.Read(random[:]) // never fails; see crypto/rand
 	id := hex.EncodeToString(random[:])
 	h := head{Key: key, Size: size, PartSize: partSize, Created: f.now().UTC()}
-	u := newUpload(id, filepath.Join(f.begun(), id), h)
+	u := newUpload(id, filepath.Join(f.uploadsDir(), id), h)
 	if err := f.create(u); err != nil {
 		return "", diskError("begin the upload", err)
 	}
@@ -92,7 +93,7 @@ func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (str
 // create creates the upload's folder under another name and then renames it, so that a visible
 // folder is always complete.
 func (f *Folder) create(u *upload) (err error) {
-	making := filepath.Join(f.begun(), ".new-"+u.id)
+	making := filepath.Join(f.uploadsDir(), ".new-"+u.id)
 	if err := os.Mkdir(making, 0o700); err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (f *Folder) create(u *upload) (err error) {
 	if err := os.Rename(making, u.dir); err != nil {
 		return err
 	}
-	return disk.SyncDir(f.begun())
+	return disk.SyncDir(f.uploadsDir())
 }
 
 // upload returns an upload by its ID. It loads an upload of an earlier process from the disk.
@@ -133,7 +134,7 @@ func (f *Folder) upload(id string) (*upload, error) {
 	if u := f.uploads[id]; u != nil {
 		return u, nil
 	}
-	dir := filepath.Join(f.begun(), id)
+	dir := filepath.Join(f.uploadsDir(), id)
 	h, err := readHead(dir)
 	if err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func (f *Folder) Parts(ctx context.Context, key, id string) ([]Part, error) {
 // of the whole object.
 func (u *upload) resume(ctx context.Context) error {
 	err := u.recheck(ctx)
-	u.follow()
+	u.hashInBackground()
 	return err
 }
 
@@ -221,8 +222,8 @@ func (u *upload) unverified() bool {
 func (u *upload) present() []Part {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	parts := make([]Part, 0, len(u.landed)+len(u.older))
-	for _, known := range []map[int]Part{u.landed, u.older} {
+	parts := make([]Part, 0, len(u.confirmed)+len(u.older))
+	for _, known := range []map[int]Part{u.confirmed, u.older} {
 		for _, p := range known {
 			parts = append(parts, p)
 		}
@@ -259,13 +260,13 @@ func (f *Folder) drop(u *upload) error {
 // ListUploads implements [Store]. It also removes the remains of uploads whose creation was
 // interrupted.
 func (f *Folder) ListUploads(context.Context) ([]Pending, error) {
-	entries, err := os.ReadDir(f.begun())
+	entries, err := os.ReadDir(f.uploadsDir())
 	if err != nil {
 		return nil, diskError("list the uploads", err)
 	}
 	var pending []Pending
 	for _, e := range entries {
-		dir := filepath.Join(f.begun(), e.Name())
+		dir := filepath.Join(f.uploadsDir(), e.Name())
 		if strings.HasPrefix(e.Name(), ".") {
 			if info, err := e.Info(); err == nil && f.now().Sub(info.ModTime()) > time.Hour {
 				os.RemoveAll(dir)

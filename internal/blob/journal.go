@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// entry is one line of a journal of parts. The last line for a part number is valid.
+// entry is one line of a journal of parts. Only the last line for a part number counts.
 type entry struct {
 	Number int    `json:"n"`
 	CRC64  string `json:"crc64nvme"`

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"path"
@@ -19,9 +18,9 @@ import (
 	"snap"
 )
 
-// getLife is how long a URL to which [S3.Serve] redirects is valid. It limits how long bytes can
-// still be read after access has ended.
-const getLife = time.Minute
+// redirectLifetime is how long a URL to which [S3.Serve] redirects is valid. It limits how long
+// bytes can still be read after access has ended.
+const redirectLifetime = time.Minute
 
 // S3 is a [Store] in a bucket of an S3-compatible object store. Its URLs lead directly to the
 // object store, so the bytes of uploads and downloads do not pass through the service.
@@ -166,7 +165,7 @@ func (s *S3) SignPart(ctx context.Context, key, upload string, p Part, life time
 	if err != nil {
 		return Signed{}, s3Error("sign an upload URL", err)
 	}
-	return Signed{Method: http.MethodPut, URL: u.String(), Headers: maps.Clone(headers), Expires: s.expiry(life)}, nil
+	return Signed{Method: http.MethodPut, URL: u.String(), Headers: headers, Expires: s.expiry(life)}, nil
 }
 
 // expiry returns the time at which a URL that is signed now expires: after life, but not later than
@@ -251,7 +250,7 @@ func (s *S3) Abort(ctx context.Context, key, upload string) error {
 
 // Serve implements [Store]. The ETag is the object store's own.
 func (s *S3) Serve(w http.ResponseWriter, r *http.Request, key, _ string) {
-	u, err := s.core.Presign(r.Context(), r.Method, s.bucket, s.object(key), getLife, nil)
+	u, err := s.core.Presign(r.Context(), r.Method, s.bucket, s.object(key), redirectLifetime, nil)
 	if err != nil {
 		writeProblem(w, s3Error("sign a download URL", err))
 		return

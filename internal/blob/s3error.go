@@ -12,8 +12,8 @@ import (
 
 func isNotFound(err error) bool { return errors.Is(err, snap.ErrNotFound) }
 
-// s3Error converts an error of the object store according to its code. The store's message is for the log
-// only, because it may name buckets and hosts.
+// s3Error converts an error of the object store according to its code. The store's message is only
+// for the log, because it may name buckets and hosts.
 func s3Error(what string, err error) error {
 	if err == nil {
 		return nil
@@ -39,12 +39,10 @@ func s3Error(what string, err error) error {
 			Cause:  fmt.Errorf("%s: %w", what, err),
 		}
 	case "XMinioStorageFull", "InsufficientCapacity":
-		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's object store is full",
-			Hint: "ask the service's operator to free some space", Cause: err}
+		return storageFull(err)
 	}
 	if answer.StatusCode == http.StatusInsufficientStorage {
-		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's object store is full",
-			Hint: "ask the service's operator to free some space", Cause: err}
+		return storageFull(err)
 	}
 	return &snap.Error{
 		Code:   snap.CodeUnavailable,
