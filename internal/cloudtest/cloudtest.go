@@ -32,7 +32,7 @@ import (
 	"snap/internal/store"
 )
 
-// Options configure Start. The zero value starts a service with SQLite and a folder for its
+// Options configures [Start]. The zero value starts a service with SQLite and a folder for its
 // snapshots, both in a new temporary folder.
 type Options struct {
 	DatabaseURL string                          // empty uses SQLite
@@ -115,8 +115,8 @@ func serve(t testing.TB, l net.Listener, handler http.Handler, log *log.Logger, 
 	})
 }
 
-// migrated copies an empty database with the newest schema into a folder.
-var migrated = servertest.Template(func(dir string) error {
+// copyEmptyDatabase copies an empty SQLite database with the newest schema into a folder.
+var copyEmptyDatabase = servertest.Template(func(dir string) error {
 	s, err := store.Open(context.Background(), store.Options{DataDir: dir})
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func configuration(t testing.TB, o Options, address string) cloud.Config {
 		o.Config(&config)
 	}
 	if left, err := os.ReadDir(config.DataDir); err == nil && len(left) == 0 && config.Database.URL == "" {
-		migrated(t, config.DataDir)
+		copyEmptyDatabase(t, config.DataDir)
 	}
 	return config
 }

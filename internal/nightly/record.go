@@ -18,7 +18,7 @@ type State string
 
 // The states.
 const (
-	Running State = "running" // or its process was killed, if nobody holds the lock
+	Running State = "running" // a process holds the lock; if none does, the process was killed
 	Stopped State = "stopped" // because the agent was stopped; the next agent resumes it
 	Done    State = "done"
 	Failed  State = "failed"
@@ -32,7 +32,7 @@ type Run struct {
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Kills   int       `json:"kills,omitempty"`   // how many processes were killed while they worked on it
-	Missed  int       `json:"missed,omitempty"`  // number of earlier times at which no agent was running
+	Missed  int       `json:"missed,omitempty"`  // number of earlier slots without a run
 	Problem string    `json:"problem,omitempty"` // the reason if it failed
 	Hint    string    `json:"hint,omitempty"`
 

@@ -47,11 +47,11 @@ func (s *server) start(ctx context.Context, t Task) {
 	s.working[t.Target] = true
 	s.wait.Go(func() {
 		_, err := s.agent.Turn(ctx, t)
-		s.ended(ctx, t.Target, err)
+		s.finish(ctx, t.Target, err)
 	})
 }
 
-func (s *server) ended(ctx context.Context, target string, err error) {
+func (s *server) finish(ctx context.Context, target string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.working[target] = false

@@ -67,13 +67,13 @@ const maxAhead = 24 * time.Hour
 // returns no error for a failed run: the record says why the run failed. Turn fails with [ErrBusy] if
 // another process is working on the target.
 func (a *Agent) Turn(ctx context.Context, t Task) (ran bool, err error) {
-	return a.turn(ctx, t, (*Agent).scheduled)
+	return a.turn(ctx, t, (*Agent).scheduledRun)
 }
 
 // RunNow runs a target's job now, whatever its schedule says, and returns the run. The run counts
 // slots that are already due as missed.
 func (a *Agent) RunNow(ctx context.Context, t Task) (Run, error) {
-	ran, err := a.turn(ctx, t, (*Agent).unscheduled)
+	ran, err := a.turn(ctx, t, (*Agent).unscheduledRun)
 	if err != nil {
 		return Run{}, err
 	}
@@ -115,8 +115,8 @@ func (a *Agent) turn(ctx context.Context, t Task, choose func(*Agent, Task, *Rec
 	return true, a.work(ctx, t, &r, run)
 }
 
-// scheduled returns the run to work on, or nil. It closes an unfinished run that is not resumed.
-func (a *Agent) scheduled(t Task, r *Record) (*Run, error) {
+// scheduledRun returns the run to work on, or nil. It closes an unfinished run that is not resumed.
+func (a *Agent) scheduledRun(t Task, r *Record) (*Run, error) {
 	now := a.Now()
 	if r.After == "" || t.Times.At(r.After).After(now.Add(maxAhead)) {
 		return nil, a.begin(t, r)
@@ -178,8 +178,8 @@ func (a *Agent) giveUp(t Task, r *Record) error {
 	return nil
 }
 
-// unscheduled returns a new run for this minute. It closes an unfinished run.
-func (a *Agent) unscheduled(t Task, r *Record) (*Run, error) {
+// unscheduledRun returns a new run for this minute. It closes an unfinished run.
+func (a *Agent) unscheduledRun(t Task, r *Record) (*Run, error) {
 	now := a.Now()
 	slot := t.Times.Wall(now)
 	if r.After == "" {
