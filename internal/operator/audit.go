@@ -36,8 +36,8 @@ func (p *program) auditReplay() *cobra.Command {
 				return err
 			}
 			defer lines.Close()
-			return p.withStore(c.Context(), func(s *opened) error {
-				o, err := s.OrgBySlug(c.Context(), org)
+			return p.withStore(c.Context(), func(s *database) error {
+				o, err := s.org(c.Context(), org)
 				if err != nil {
 					return err
 				}

@@ -169,29 +169,31 @@ func objects(n, bytes int64) string {
 // meter prints progress, at most every few seconds.
 type meter struct {
 	out  io.Writer
-	did  string
+	verb string
 	mu   sync.Mutex
 	last time.Time
 }
 
-func newMeter(out io.Writer, did string) *meter { return &meter{out: out, did: did, last: time.Now()} }
+func newMeter(out io.Writer, verb string) *meter {
+	return &meter{out: out, verb: verb, last: time.Now()}
+}
 
-const sayEvery = 5 * time.Second
+const printEvery = 5 * time.Second
 
 func (m *meter) progress() move.Progress {
 	return move.Progress{Objects: func(done, of, bytes int64) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if time.Since(m.last) >= sayEvery {
+		if time.Since(m.last) >= printEvery {
 			m.last = time.Now()
-			fmt.Fprintf(m.out, "%s %d of %s\n", m.did, done, objects(of, bytes))
+			fmt.Fprintf(m.out, "%s %d of %s\n", m.verb, done, objects(of, bytes))
 		}
 	}, Table: func(name string, rows int64) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if time.Since(m.last) >= sayEvery {
+		if time.Since(m.last) >= printEvery {
 			m.last = time.Now()
-			fmt.Fprintf(m.out, "%s the table %s: %d rows\n", m.did, name, rows)
+			fmt.Fprintf(m.out, "%s the table %s: %d rows\n", m.verb, name, rows)
 		}
 	}}
 }

@@ -23,7 +23,7 @@ func (p *program) claim() *cobra.Command {
 		Example: "  snapcloud claim --config snapcloud.yaml --from https://snap.example.com",
 		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(s *opened) error {
+			return p.withStore(c.Context(), func(s *database) error {
 				if err := cloud.Claim(c.Context(), s.Store, s.config, from); err != nil {
 					return err
 				}

@@ -21,7 +21,7 @@ func (p *program) org() *cobra.Command {
 		Short: "List the organizations",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(s *opened) error {
+			return p.withStore(c.Context(), func(s *database) error {
 				orgs, err := s.Orgs(c.Context())
 				if err != nil {
 					return err
@@ -59,7 +59,7 @@ func (p *program) user() *cobra.Command {
 		Use: "disable --org SLUG EMAIL", Short: "Disable a user immediately, and keep the account",
 		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
+			return p.withUser(c, org, args[0], "disabled", func(s *database, m snap.Member) error {
 				return s.SetDisabled(store.AllowReserve(c.Context()), m.ID, true)
 			})
 		},
@@ -67,7 +67,7 @@ func (p *program) user() *cobra.Command {
 		Use: "enable --org SLUG EMAIL", Short: "Enable a disabled user",
 		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withUser(c, org, args[0], "enabled", func(s *opened, m snap.Member) error {
+			return p.withUser(c, org, args[0], "enabled", func(s *database, m snap.Member) error {
 				return s.SetDisabled(c.Context(), m.ID, false)
 			})
 		},
@@ -84,7 +84,7 @@ role of a local user is set in the configuration.`,
 				return snap.Usage(fmt.Sprintf("%q is not a role", args[1]),
 					"the roles are owner, admin, member and viewer")
 			}
-			return p.withUser(c, org, args[0], "now "+args[1], func(s *opened, m snap.Member) error {
+			return p.withUser(c, org, args[0], "now "+args[1], func(s *database, m snap.Member) error {
 				if err := p.checkNotConfigured(s.config, org, m.Email, role); err != nil {
 					return err
 				}
@@ -126,8 +126,8 @@ func (p *program) placeOf(email, org string, index int) string {
 	return fmt.Sprintf("in users[%d] of the organization %s", index, org)
 }
 
-func (p *program) withUser(c *cobra.Command, org, email, did string, do func(*opened, snap.Member) error) error {
-	return p.withStore(c.Context(), func(s *opened) error {
+func (p *program) withUser(c *cobra.Command, org, email, state string, do func(*database, snap.Member) error) error {
+	return p.withStore(c.Context(), func(s *database) error {
 		o, err := s.org(c.Context(), org)
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (p *program) withUser(c *cobra.Command, org, email, did string, do func(*op
 		if err := do(s, m); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stderr, "%s is %s\n", email, did)
+		fmt.Fprintf(p.stderr, "%s is %s\n", email, state)
 		return nil
 	})
 }
@@ -154,7 +154,7 @@ type userRow struct {
 }
 
 func (p *program) listUsers(c *cobra.Command, org string) error {
-	return p.withStore(c.Context(), func(s *opened) error {
+	return p.withStore(c.Context(), func(s *database) error {
 		if err := cloud.ApplyDirectory(c.Context(), s.Store, s.config); err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ import (
 	"snap/internal/store"
 )
 
-// opened is the open database, for one command.
-type opened struct {
+// database is the open database of the service and its configuration, for one command.
+type database struct {
 	*store.Store
 	config cloud.Config
 }
@@ -27,7 +27,7 @@ type opened struct {
 // withStore opens the database of the configuration and calls f. It prints a message if the
 // database did not exist, because the service itself may run with another environment and another
 // database.
-func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
+func (p *program) withStore(ctx context.Context, f func(*database) error) error {
 	config, err := p.config()
 	if err != nil {
 		return err
@@ -48,12 +48,12 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	if err := s.CheckTransferred(ctx); err != nil {
 		return err
 	}
-	return f(&opened{s, config})
+	return f(&database{s, config})
 }
 
 // org returns an organization by its slug. The hint of its error is for the operator, who can list
 // organizations.
-func (s *opened) org(ctx context.Context, slug string) (store.Org, error) {
+func (s *database) org(ctx context.Context, slug string) (store.Org, error) {
 	o, err := s.OrgBySlug(ctx, slug)
 	if snap.CodeOf(err) == snap.CodeOrganizationNotFound {
 		err = &snap.Error{Code: snap.CodeOrganizationNotFound, Detail: err.Error(),
@@ -104,7 +104,7 @@ func (p *program) keyCreate() *cobra.Command {
 			"  snapcloud key create --org acme --kind pipeline --name nightly --scopes pull,push --expires-in 90d",
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(s *opened) error { return p.createKey(c.Context(), s, f) })
+			return p.withStore(c.Context(), func(s *database) error { return p.createKey(c.Context(), s, f) })
 		},
 	}
 	c.Flags().StringVar(&f.org, "org", "", "slug of the organization (required)")
@@ -122,7 +122,7 @@ func (p *program) keyCreate() *cobra.Command {
 	return c
 }
 
-func (p *program) createKey(ctx context.Context, s *opened, f keyFlags) error {
+func (p *program) createKey(ctx context.Context, s *database, f keyFlags) error {
 	spec, err := s.keySpec(ctx, f)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (p *program) createKey(ctx context.Context, s *opened, f keyFlags) error {
 
 // keySpec converts the flags to the key to create. It first applies the organizations of the
 // configuration, so that a key can be created before the first start.
-func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, err error) {
+func (s *database) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, err error) {
 	if err := cloud.ApplyDirectory(ctx, s.Store, s.config); err != nil {
 		return spec, err
 	}
@@ -204,7 +204,7 @@ func checkSCIM(config cloud.Config, f keyFlags) error {
 		"set sign_in type oidc in the configuration first")
 }
 
-func (s *opened) setKeyUser(ctx context.Context, spec *auth.KeySpec, f keyFlags) error {
+func (s *database) setKeyUser(ctx context.Context, spec *auth.KeySpec, f keyFlags) error {
 	if f.user == "" || len(f.scopes) > 0 {
 		return snap.Usage("a user key needs --user EMAIL and takes no --scopes",
 			"it may do everything that its user's role allows")
@@ -241,7 +241,7 @@ func (p *program) keyList() *cobra.Command {
 					return snap.Usage("--idle: "+err.Error(), "give a duration such as 90d")
 				}
 			}
-			return p.withStore(c.Context(), func(s *opened) error {
+			return p.withStore(c.Context(), func(s *database) error {
 				o, err := s.org(c.Context(), org)
 				if err != nil {
 					return err
@@ -311,7 +311,7 @@ func (p *program) keyRevoke() *cobra.Command {
 				return snap.Usage(fmt.Sprintf("%q is not the ID of a key", args[0]),
 					"list the keys with `snapcloud key list --org "+org+"`")
 			}
-			return p.withStore(c.Context(), func(s *opened) error {
+			return p.withStore(c.Context(), func(s *database) error {
 				o, err := s.org(c.Context(), org)
 				if err != nil {
 					return err
@@ -319,7 +319,7 @@ func (p *program) keyRevoke() *cobra.Command {
 				if err := s.RevokeOrgKey(store.AllowReserve(c.Context()), o.ID, id); err != nil {
 					if snap.CodeOf(err) == snap.CodeNotFound {
 						return &snap.Error{Code: snap.CodeNotFound,
-							Detail: fmt.Sprintf("%s has no live key %d", org, id),
+							Detail: fmt.Sprintf("%s has no valid key %d", org, id),
 							Hint:   "list the keys with `snapcloud key list --org " + org + "`"}
 					}
 					return err

@@ -120,7 +120,7 @@ func (p *program) migrate() *cobra.Command {
 does not exist, migrate creates it. Serve does the same at every start.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withStore(c.Context(), func(*opened) error {
+			return p.withStore(c.Context(), func(*database) error {
 				fmt.Fprintln(p.stdout, "the database is up to date")
 				return nil
 			})
@@ -185,7 +185,7 @@ and objects that belong to no row. Use it after a restore.`,
 				return err
 			}
 			if offline {
-				return p.verdicts([]cloud.Verdict{cloud.Configured(config)})
+				return p.printVerdicts([]cloud.Verdict{cloud.Configured(config)})
 			}
 			all := cloud.Verdicts(c.Context(), config)
 			if deep {
@@ -195,7 +195,7 @@ and objects that belong to no row. Use it after a restore.`,
 				}
 				all = append(all, compared...)
 			}
-			return p.verdicts(all)
+			return p.printVerdicts(all)
 		},
 	}
 	c.Flags().BoolVar(&offline, "offline", false, "only read the configuration, without connecting to anything")
@@ -212,8 +212,8 @@ type finding struct {
 	Detail string `json:"detail"`
 }
 
-// verdicts prints all verdicts. It fails if one of them is an error and not just a warning.
-func (p *program) verdicts(all []cloud.Verdict) error {
+// printVerdicts prints all verdicts. It fails if one of them is an error and not just a warning.
+func (p *program) printVerdicts(all []cloud.Verdict) error {
 	findings, failed := []finding{}, false
 	for _, v := range all {
 		findings = append(findings, finding{v.What, v.Err == nil, v.Warning, v.Detail})

@@ -174,7 +174,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"user disable --org acme vic@acme.test", 0, "", "disabled"},
 		{"user enable --org acme vic@acme.test", 0, "", "enabled"},
 		{"key revoke --org acme 1", 0, "", "revoked key 1"},
-		{"key revoke --org acme 1", snap.ExitNotFound, "", "no live key 1"},
+		{"key revoke --org acme 1", snap.ExitNotFound, "", "no valid key 1"},
 		{"key create --org nowhere --kind agent", snap.ExitNotFound, "",
 			"no organization has the slug \"nowhere\"\n  hint: list the organizations with `snapcloud org list`"},
 		{"key create --org acme --kind user", snap.ExitUsage, "", "--user"},
