@@ -39,10 +39,10 @@ func WriteError(w http.ResponseWriter, status int, detail string, err error) {
 	case status == http.StatusBadRequest:
 		body["scimType"] = "invalidValue"
 	}
-	write(w, status, body)
+	writeJSON(w, status, body)
 }
 
-func write(w http.ResponseWriter, status int, body any) {
+func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/scim+json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body) // fails only if the client is gone

@@ -46,7 +46,7 @@ func (h *handler) writeGroup(w http.ResponseWriter, r *http.Request, by store.Re
 	if status == http.StatusCreated {
 		w.Header().Set("Location", out.Meta.Location)
 	}
-	write(w, status, out)
+	writeJSON(w, status, out)
 	return nil
 }
 

@@ -41,9 +41,9 @@ func New(o Options) http.Handler {
 		"PUT Groups/{id}": h.replaceGroup, "PATCH Groups/{id}": h.patchGroup, "DELETE Groups/{id}": h.deleteGroup,
 		"GET ServiceProviderConfig": h.document(h.serviceProviderConfig()),
 		"GET ResourceTypes":         h.documents(h.resourceTypes()),
-		"GET ResourceTypes/{id}":    h.documentOf(h.resourceTypes()),
+		"GET ResourceTypes/{id}":    h.documentByID(h.resourceTypes()),
 		"GET Schemas":               h.documents(h.schemas()),
-		"GET Schemas/{id}":          h.documentOf(h.schemas()),
+		"GET Schemas/{id}":          h.documentByID(h.schemas()),
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.Handle(method+" "+Prefix+path, h.authenticated(f))
@@ -145,6 +145,6 @@ func writeList[T any](w http.ResponseWriter, items []T, total, start int) error 
 	if items == nil {
 		items = []T{}
 	}
-	write(w, http.StatusOK, list{[]string{schemaList}, total, start, len(items), items})
+	writeJSON(w, http.StatusOK, list{[]string{schemaList}, total, start, len(items), items})
 	return nil
 }

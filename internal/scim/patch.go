@@ -22,7 +22,7 @@ type operation struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// The bounds of a request.
+// The limits of a request.
 const (
 	maxOperations = 1000
 	maxMembers    = 20_000 // of all operations of a request together
@@ -223,16 +223,16 @@ func isNull(value json.RawMessage) bool {
 }
 
 // text reads a string. Null is the empty string.
-func text(attribute string, value json.RawMessage, needed bool) (*string, error) {
+func text(attribute string, value json.RawMessage, required bool) (*string, error) {
 	var s string
 	if !isNull(value) && json.Unmarshal(value, &s) != nil {
 		return nil, invalid("invalidValue", "%s is not a string", attribute)
 	}
 	switch s = strings.TrimSpace(s); {
-	case needed && s == "":
+	case required && s == "":
 		return nil, invalid("invalidValue", "%s is required", attribute)
 	case len(s) > maxText || strings.ContainsRune(s, 0):
-		return nil, invalid("invalidValue", "%s has more than %d bytes, or a zero byte", attribute, maxText)
+		return nil, invalid("invalidValue", "%s has more than %d bytes or a NUL character", attribute, maxText)
 	}
 	return &s, nil
 }

@@ -19,7 +19,7 @@ const (
 
 type object = map[string]any
 
-func (h *handler) described(kind, path string) object {
+func (h *handler) documentMeta(kind, path string) object {
 	return object{"resourceType": kind, "location": h.base + path}
 }
 
@@ -33,7 +33,7 @@ func (h *handler) serviceProviderConfig() object {
 		"changePassword": no, "sort": no, "etag": no,
 		"authenticationSchemes": []object{{"type": "oauthbearertoken", "name": "SCIM key", "primary": true,
 			"description": "Bearer token in the header Authorization; the token is an API key of the kind scim"}},
-		"meta": h.described("ServiceProviderConfig", "/ServiceProviderConfig"),
+		"meta": h.documentMeta("ServiceProviderConfig", "/ServiceProviderConfig"),
 	}
 }
 
@@ -45,7 +45,7 @@ func (h *handler) resourceTypes() (all []object) {
 		all = append(all, object{
 			"schemas": []string{schemaCore + "ResourceType"}, "id": t.name, "name": t.name,
 			"description": t.description, "endpoint": "/" + t.name + "s", "schema": t.schema,
-			"meta": h.described("ResourceType", "/ResourceTypes/"+t.name),
+			"meta": h.documentMeta("ResourceType", "/ResourceTypes/"+t.name),
 		})
 	}
 	return all
@@ -63,7 +63,7 @@ func (h *handler) schemas() []object {
 	members := attribute("members", "complex", object{"multiValued": true, "subAttributes": []object{value}})
 	schema := func(id, name string, attributes ...object) object {
 		return object{"schemas": []string{schemaCore + "Schema"}, "id": id, "name": name, "description": name,
-			"attributes": attributes, "meta": h.described("Schema", "/Schemas/"+id)}
+			"attributes": attributes, "meta": h.documentMeta("Schema", "/Schemas/"+id)}
 	}
 	externalID := attribute("externalId", "string", object{"caseExact": true, "uniqueness": "server"})
 	return []object{
@@ -77,7 +77,7 @@ func (h *handler) schemas() []object {
 
 func (h *handler) document(d object) action {
 	return func(w http.ResponseWriter, _ *http.Request, _ store.Reporter) error {
-		write(w, http.StatusOK, d)
+		writeJSON(w, http.StatusOK, d)
 		return nil
 	}
 }
@@ -88,12 +88,12 @@ func (h *handler) documents(all []object) action {
 	}
 }
 
-// documentOf responds with the document that the path names.
-func (h *handler) documentOf(all []object) action {
+// documentByID responds with the document that the path names.
+func (h *handler) documentByID(all []object) action {
 	return func(w http.ResponseWriter, r *http.Request, _ store.Reporter) error {
 		for _, d := range all {
 			if id, _ := d["id"].(string); strings.EqualFold(id, r.PathValue("id")) {
-				write(w, http.StatusOK, d)
+				writeJSON(w, http.StatusOK, d)
 				return nil
 			}
 		}

@@ -30,7 +30,7 @@ func (h *handler) getUser(w http.ResponseWriter, r *http.Request, by store.Repor
 	if len(found) == 0 {
 		return errNoResource
 	}
-	write(w, http.StatusOK, h.user(found[0]))
+	writeJSON(w, http.StatusOK, h.user(found[0]))
 	return nil
 }
 
@@ -45,7 +45,7 @@ func (h *handler) createUser(w http.ResponseWriter, r *http.Request, by store.Re
 	}
 	out := h.user(u)
 	w.Header().Set("Location", out.Meta.Location)
-	write(w, http.StatusCreated, out)
+	writeJSON(w, http.StatusCreated, out)
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (h *handler) changeUser(w http.ResponseWriter, r *http.Request, by store.Re
 	if err != nil {
 		return err
 	}
-	write(w, http.StatusOK, h.user(u))
+	writeJSON(w, http.StatusOK, h.user(u))
 	return nil
 }
 
