@@ -39,7 +39,7 @@ func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	ended, err := s.logoutBy(r.Context(), f.Get("logout_token"))
+	ended, err := s.endByLogoutToken(r.Context(), f.Get("logout_token"))
 	switch {
 	case errors.Is(err, errLogoutToken), snap.CodeOf(err) == snap.CodeConflict:
 		s.count("logout", "refused")
@@ -47,7 +47,7 @@ func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "the logout token is not valid")
 	case err != nil:
 		s.count("logout", outcome(err))
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 	default:
 		s.count("logout", "ok")
 		s.log.InfoContext(r.Context(), "signed out by the identity provider", "sessions", ended)
@@ -59,28 +59,31 @@ func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 // errLogoutToken is wrapped by the errors of all invalid logout tokens.
 var errLogoutToken = errors.New("invalid logout token")
 
-// logoutBy ends the sessions that a logout token names, in every organization for whose client the
-// token was issued. It returns their number.
-func (s *Service) logoutBy(ctx context.Context, raw string) (ended int, err error) {
-	err = errLogoutToken
+// endByLogoutToken ends the sessions that a logout token names, in every organization for whose
+// client the token was issued. It returns their number.
+func (s *Service) endByLogoutToken(ctx context.Context, raw string) (ended int, err error) {
+	refused, accepted := errLogoutToken, false
 	for _, org := range s.orgs {
 		if org.oidc == nil || auth.NamedIssuer(raw) != org.provider.Issuer() {
 			continue // fetch no signing keys from a provider that did not issue the token
 		}
-		token, c, invalid := s.logoutToken(ctx, org, raw)
-		if invalid != nil {
-			err = errors.Join(errLogoutToken, invalid)
+		token, c, err := s.logoutToken(ctx, org, raw)
+		if err != nil {
+			refused, accepted = errors.Join(errLogoutToken, err), false
 			continue
 		}
-		as := snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))
-		n, failed := s.store.EndByLogout(as, store.Logout{OrgID: org.ID, Issuer: token.Issuer, Subject: c.Subject,
+		ctx := snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))
+		n, err := s.store.EndByLogout(ctx, store.Logout{OrgID: org.ID, Issuer: token.Issuer, Subject: c.Subject,
 			SID: c.SID, Hash: auth.HashOf(org.Slug + " " + token.Issuer + " " + c.ID), Until: token.Expiry})
-		if failed != nil {
-			return ended, failed
+		if err != nil {
+			return ended, err
 		}
-		ended, err = ended+n, nil
+		ended, accepted = ended+n, true
 	}
-	return ended, err
+	if accepted {
+		return ended, nil
+	}
+	return 0, refused
 }
 
 // logoutToken verifies a logout token for an organization's client (OpenID Connect Back-Channel

@@ -13,7 +13,7 @@ func TestTenThousandUserCodes(t *testing.T) {
 	const n = 10_000
 	for range n {
 		code := newUserCode()
-		clean, ok := cleanUserCode(strings.ToLower(showUserCode(code)))
+		clean, ok := cleanUserCode(strings.ToLower(formatUserCode(code)))
 		if !ok || clean != code {
 			t.Fatalf("code %q: understood %v as %q", code, ok, clean)
 		}

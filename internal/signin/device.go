@@ -25,8 +25,8 @@ const (
 	maxWaiting     = 10_000
 )
 
-// deviceAnswer is the device authorization response (RFC 8628 section 3.2).
-type deviceAnswer struct {
+// deviceResponse is the device authorization response (RFC 8628 section 3.2).
+type deviceResponse struct {
 	DeviceCode string `json:"device_code"`
 	UserCode   string `json:"user_code"`
 	URL        string `json:"verification_uri"`
@@ -50,13 +50,13 @@ func (s *Service) deviceAuthorization(w http.ResponseWriter, r *http.Request) {
 		s.writeOAuthError(w, http.StatusTooManyRequests, "temporarily_unavailable", err.Error())
 		return
 	case err != nil:
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 		return
 	}
-	shown := showUserCode(g.UserCode)
-	writeJSON(w, http.StatusOK, deviceAnswer{
-		DeviceCode: deviceCode, UserCode: shown, URL: s.issuer + "/device",
-		Complete:  s.issuer + "/device?user_code=" + url.QueryEscape(shown),
+	code := formatUserCode(g.UserCode)
+	writeJSON(w, http.StatusOK, deviceResponse{
+		DeviceCode: deviceCode, UserCode: code, URL: s.issuer + "/device",
+		Complete:  s.issuer + "/device?user_code=" + url.QueryEscape(code),
 		ExpiresIn: int(deviceLife.Seconds()), Interval: int(deviceInterval.Seconds()),
 	})
 }
@@ -115,8 +115,8 @@ func newUserCode() string {
 	return string(code)
 }
 
-// showUserCode formats a code for people: BCDF-GHJK.
-func showUserCode(code string) string {
+// formatUserCode formats a code for people: BCDF-GHJK.
+func formatUserCode(code string) string {
 	if len(code) != userCodeLength {
 		return code
 	}

@@ -28,9 +28,9 @@ const (
 // CredentialLife is how long the credential of a CI job is valid.
 const CredentialLife = 15 * time.Minute
 
-// exchangeAnswer is the response of a token exchange (RFC 8693 section 2.2.1). The access token is
-// an API key, for the agent mount.
-type exchangeAnswer struct {
+// exchangeResponse is the response of a token exchange (RFC 8693 section 2.2.1). The access token
+// is an API key, for the agent mount.
+type exchangeResponse struct {
 	AccessToken  string `json:"access_token"`
 	IssuedType   string `json:"issued_token_type"`
 	TokenType    string `json:"token_type"`
@@ -76,7 +76,7 @@ func (s *Service) exchangeGrant(w http.ResponseWriter, r *http.Request, f url.Va
 			"the issuer's keys cannot be read; try again in a moment")
 	case err != nil:
 		s.count("exchange", outcome(err))
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 	default:
 		s.count("exchange", "ok")
 		writeJSON(w, http.StatusOK, answer)
@@ -108,15 +108,15 @@ func parseExchange(f url.Values) (q exchangeRequest, err error) {
 }
 
 // exchange verifies a job's token, finds the rule that accepts it and issues a credential.
-func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error) {
+func (s *Service) exchange(r *http.Request, f url.Values) (exchangeResponse, error) {
 	ctx := r.Context()
 	q, err := parseExchange(f)
 	if err != nil {
-		return exchangeAnswer{}, err
+		return exchangeResponse{}, err
 	}
 	org, rule, issued, err := s.findTrust(ctx, q)
 	if err != nil {
-		return exchangeAnswer{}, err
+		return exchangeResponse{}, err
 	}
 	e := store.Exchange{
 		Org: org.OrgRef, Rule: rule.fingerprint(), Issuer: issued.Issuer, Subject: issued.Subject,
@@ -133,7 +133,7 @@ func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error
 	}
 	if rule.User != "" {
 		if e.UserID, err = s.serviceUser(ctx, org, rule); err != nil {
-			return exchangeAnswer{}, err
+			return exchangeResponse{}, err
 		}
 		e.Kind, e.Scopes = snap.UserKey, nil
 	}
@@ -141,14 +141,14 @@ func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error
 	e.Hash, e.Hint = sum, hint
 	key, err := s.store.Exchange(ctx, e)
 	if code := snap.CodeOf(err); code == snap.CodeConflict || code == snap.CodeForbidden {
-		return exchangeAnswer{}, s.refuseToken(ctx, issued.Issuer, issued.Subject, err.Error())
+		return exchangeResponse{}, s.refuseToken(ctx, issued.Issuer, issued.Subject, err.Error())
 	}
 	if err != nil {
-		return exchangeAnswer{}, err
+		return exchangeResponse{}, err
 	}
 	s.log.InfoContext(ctx, "a CI job got a credential", "organization", org.Slug, "rule", rule.Name, "issuer",
 		issued.Issuer, "subject", issued.Subject, "key", key.ID)
-	return exchangeAnswer{AccessToken: secret, IssuedType: typeAccessToken, TokenType: "Bearer",
+	return exchangeResponse{AccessToken: secret, IssuedType: typeAccessToken, TokenType: "Bearer",
 		ExpiresIn: int(CredentialLife.Seconds()), Scope: joinScopes(e.Scopes), Organization: org.Slug}, nil
 }
 
@@ -170,8 +170,8 @@ func (s *Service) refuseToken(ctx context.Context, issuer, subject, why string) 
 // findTrust verifies a token against the rules that name its issuer. It returns the organization
 // that trusts the job, with its first rule that accepts the token. If several organizations trust
 // the job, the request must name one of them.
-func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (in organization, by Trust, issued auth.IssuedToken,
-	err error) {
+func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (found organization, accepting Trust,
+	issued auth.IssuedToken, err error) {
 	named := auth.NamedIssuer(q.token)
 	why := "no rule names this issuer"
 	for _, org := range s.orgs {
@@ -184,24 +184,24 @@ func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (in organiza
 			}
 			token, reason, err := s.checkToken(ctx, rule, q)
 			if err != nil {
-				return in, by, issued, err
+				return found, accepting, issued, err
 			}
 			if reason != "" {
 				why = "rule " + rule.Name + " of " + org.Slug + ": " + reason
 				continue
 			}
-			if in.ID != 0 {
-				return in, by, issued, oauthRefusal{"invalid_request",
+			if found.ID != 0 {
+				return found, accepting, issued, oauthRefusal{"invalid_request",
 					"several organizations trust this job; choose one with the parameter organization"}
 			}
-			in, by, issued = org, rule, token
+			found, accepting, issued = org, rule, token
 			break
 		}
 	}
-	if in.ID == 0 {
-		return in, by, issued, s.refuseToken(ctx, named, "", why)
+	if found.ID == 0 {
+		return found, accepting, issued, s.refuseToken(ctx, named, "", why)
 	}
-	return in, by, issued, nil
+	return found, accepting, issued, nil
 }
 
 // checkToken verifies a token and compares it with a rule. If the rule does not accept the token,

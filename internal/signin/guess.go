@@ -30,20 +30,19 @@ var errTooMany = &snap.Error{
 // signed-out visitors are refused, because other people may share the address.
 func (s *Service) pendingGrant(v *visit, typed string) (store.DeviceGrant, error) {
 	ctx := v.r.Context()
-	here := "code:address:" + s.address(v.r)
-	buckets := map[string]int{here: maxMisses}
-	mine := here
+	own := "code:address:" + s.address(v.r)
+	buckets := map[string]int{own: maxMisses}
 	if v.signedIn() {
-		mine = "code:user:" + formatID(v.caller.User.ID)
-		buckets[mine] = maxMisses
+		own = "code:user:" + formatID(v.caller.User.ID)
+		buckets[own] = maxMisses
 	}
 	var g store.DeviceGrant
-	err := s.guess(ctx, mine, buckets, func() (err error) {
+	err := s.guess(ctx, own, buckets, func() (err error) {
 		g, err = s.lookUpCode(ctx, typed)
 		return err
 	})
 	if errors.Is(err, snap.ErrNotFound) {
-		s.countAll(ctx)
+		s.countWrongCode(ctx)
 	}
 	if err == nil && v.signedIn() && !g.Opened {
 		err = s.store.OpenDevice(ctx, g.UserCode)
@@ -59,17 +58,17 @@ func (s *Service) lookUpCode(ctx context.Context, typed string) (store.DeviceGra
 	return s.store.PendingDevice(ctx, code)
 }
 
-// guess calls check, which checks a code or a password, unless the bucket mine is full. A wrong
+// guess calls check, which checks a code or a password, unless the bucket own is full. A wrong
 // guess (not_found or unauthenticated) is counted in every bucket. Once one of them is full, guess
 // fails with errTooMany, so that concurrent guesses reveal no more than sequential ones. A right
-// guess is accepted only if the bucket mine has not become full in the meantime.
-func (s *Service) guess(ctx context.Context, mine string, buckets map[string]int, check func() error) error {
-	if err := s.requireFewMisses(ctx, mine, buckets[mine]); err != nil {
+// guess is accepted only if the bucket own has not become full in the meantime.
+func (s *Service) guess(ctx context.Context, own string, buckets map[string]int, check func() error) error {
+	if err := s.requireFewMisses(ctx, own, buckets[own]); err != nil {
 		return err
 	}
 	wrong := check()
 	if wrong == nil {
-		return s.requireFewMisses(ctx, mine, buckets[mine]+1)
+		return s.requireFewMisses(ctx, own, buckets[own]+1)
 	}
 	if !errors.Is(wrong, snap.ErrNotFound) && !errors.Is(wrong, snap.ErrUnauthenticated) {
 		return wrong
@@ -94,9 +93,9 @@ func (s *Service) requireFewMisses(ctx context.Context, bucket string, max int) 
 	return err
 }
 
-// countAll counts a wrong code over all users and addresses. Every alarmMisses wrong codes, it logs
-// a warning.
-func (s *Service) countAll(ctx context.Context) {
+// countWrongCode counts a wrong code over all users and addresses. Every alarmMisses wrong codes,
+// it logs a warning.
+func (s *Service) countWrongCode(ctx context.Context) {
 	n, err := s.store.Miss(ctx, "code:all", missWindow)
 	if err != nil {
 		s.log.ErrorContext(ctx, "count wrong codes", "error", err)

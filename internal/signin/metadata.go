@@ -47,7 +47,7 @@ func (s *Service) metadata(w http.ResponseWriter, _ *http.Request) {
 func (s *Service) jwks(w http.ResponseWriter, r *http.Request) {
 	set, err := s.tokens.JWKS(r.Context())
 	if err != nil {
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/jwk-set+json")

@@ -32,8 +32,8 @@ func (s *Service) writeOAuthError(w http.ResponseWriter, status int, code, descr
 	writeJSON(w, status, oauthError{Code: code, Description: description})
 }
 
-// failed responds that the service has an error and that the client may retry.
-func (s *Service) failed(w http.ResponseWriter, r *http.Request, err error) {
+// writeFailure responds that the service has an error and that the client may retry.
+func (s *Service) writeFailure(w http.ResponseWriter, r *http.Request, err error) {
 	known := s.fault(r, err)
 	w.Header().Set("Retry-After", retrySoon)
 	s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable", known.Error()+"; "+known.Hint)

@@ -45,7 +45,7 @@ func (s *Service) page(h pageHandler) http.HandlerFunc {
 }
 
 // accountPage wraps a page handler for people who are signed in. Others are sent to the sign-in
-// page: the session of their form, and with it the form's token, has ended.
+// page before their form is checked, because the form's token ended with their session.
 func (s *Service) accountPage(h pageHandler) http.HandlerFunc {
 	return s.visitHandler(func(v *visit) error {
 		if !v.signedIn() {
@@ -91,8 +91,8 @@ func (s *Service) identify(v *visit) error {
 	return nil
 }
 
-// findCaller sets the visit's caller and session from the browser's session. The session does not
-// count while its user is not confirmed; see [Service.Confirm].
+// findCaller sets the visit's caller and session from the browser's session. It fails with
+// snap.ErrUnauthenticated if the user was not confirmed recently enough; see [Service.Confirm].
 func (s *Service) findCaller(v *visit) error {
 	session, err := s.browser.Session(v.r)
 	if err != nil {

@@ -14,36 +14,36 @@ import (
 
 type accountData struct {
 	layout
-	now      time.Time
-	Caller   snap.Caller
-	Sessions []store.Session
-	Current  int64 // the session of this browser
-	Keys     []store.Key
-	Secret   string // of the key that was just created
-	Lives    []keyLife
-	Form     keyForm
-	Problem  string // why no key was created
-	Hint     string
+	now       time.Time
+	Caller    snap.Caller
+	Sessions  []store.Session
+	Current   int64 // the session of this browser
+	Keys      []store.Key
+	Secret    string // of the key that was just created
+	Lifetimes []lifetimeChoice
+	Form      keyForm
+	Problem   string // why no key was created
+	Hint      string
 }
 
 // keyForm holds the fields of the form that creates a key.
 type keyForm struct{ Name, Expires, From string }
 
-// keyLife is a choice of how long a new key is valid.
-type keyLife struct{ Value, Text string }
+// lifetimeChoice is a choice of how long a new key is valid.
+type lifetimeChoice struct{ Value, Text string }
 
-// keyLives returns the choices that the organization's policy allows.
-func keyLives(longest time.Duration) (all []keyLife) {
+// lifetimeChoices returns the choices that the organization's policy allows.
+func lifetimeChoices(longest time.Duration) (all []lifetimeChoice) {
 	for _, days := range []int{30, 90, 365} {
 		if d := time.Duration(days) * 24 * time.Hour; longest == 0 || d <= longest {
-			all = append(all, keyLife{strconv.Itoa(days) + "d", snap.Span(d)})
+			all = append(all, lifetimeChoice{strconv.Itoa(days) + "d", snap.Span(d)})
 		}
 	}
 	if longest == 0 {
-		return append(all, keyLife{"", "never"})
+		return append(all, lifetimeChoice{"", "never"})
 	}
 	if len(all) == 0 {
-		all = append(all, keyLife{longest.String(), snap.Span(longest)})
+		all = append(all, lifetimeChoice{longest.String(), snap.Span(longest)})
 	}
 	return all
 }
@@ -71,7 +71,7 @@ func (s *Service) showAccount(v *visit, status int, data accountData) error {
 	if err != nil {
 		return err
 	}
-	data.Lives = keyLives(org.Policy.MaxKeyAge)
+	data.Lifetimes = lifetimeChoices(org.Policy.MaxKeyAge)
 	return s.views.Page(v.w, status, "account.html", data)
 }
 

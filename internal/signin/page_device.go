@@ -21,7 +21,7 @@ func (s *Service) enterCode(v *visit) error {
 	data := codePage{layout: s.layout(v, "Sign in from a terminal")}
 	if typed := v.r.URL.Query().Get("user_code"); typed != "" {
 		if code, ok := cleanUserCode(typed); ok {
-			data.Code = showUserCode(code)
+			data.Code = formatUserCode(code)
 		} else {
 			data.Code = printable(typed, 20)
 		}
@@ -36,7 +36,7 @@ func (s *Service) postCode(v *visit) error {
 	if err != nil {
 		return s.codeProblem(v, typed, err)
 	}
-	confirm := url.Values{"user_code": {showUserCode(g.UserCode)}}
+	confirm := url.Values{"user_code": {formatUserCode(g.UserCode)}}
 	if v.signedIn() {
 		return s.redirect(v, "/device/confirm", confirm)
 	}
@@ -60,7 +60,7 @@ type confirmPage struct {
 	Asked, Expires               time.Time
 	Caller                       snap.Caller
 	SameAddress                  bool
-	Yours                        string // the address of the browser
+	BrowserAddress               string
 	Scopes                       []string
 }
 
@@ -77,9 +77,9 @@ func (s *Service) confirm(v *visit) error {
 	}
 	data := confirmPage{
 		layout: s.layout(v, "Is this you?"),
-		Code:   showUserCode(g.UserCode), Program: g.Program, Host: g.Host, Address: g.Address,
+		Code:   formatUserCode(g.UserCode), Program: g.Program, Host: g.Host, Address: g.Address,
 		Asked: g.Created, Expires: g.Expires, Caller: v.caller,
-		SameAddress: g.Address == s.address(v.r), Yours: s.address(v.r), Scopes: scopeWords(g.Scope),
+		SameAddress: g.Address == s.address(v.r), BrowserAddress: s.address(v.r), Scopes: scopeWords(g.Scope),
 	}
 	return s.views.Page(v.w, http.StatusOK, "confirm.html", data)
 }

@@ -43,7 +43,7 @@ func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string)
 		slug = s.orgs[0].Slug
 	}
 	data.Slug = printable(slug, 254)
-	org, ok := s.chosen(slug)
+	org, ok := s.enteredOrganization(slug)
 	if s.listed && len(s.orgs) > 1 {
 		data.Listed = s.orgs
 	}
@@ -67,9 +67,9 @@ func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string)
 	return s.views.Page(v.w, status, "signin.html", data)
 }
 
-// chosen returns the organization that a person entered as a slug, or as an e-mail address or
-// domain that belongs to only one organization.
-func (s *Service) chosen(typed string) (found organization, ok bool) {
+// enteredOrganization returns the organization that a person entered as a slug, or as an e-mail
+// address or domain that belongs to only one organization.
+func (s *Service) enteredOrganization(typed string) (found organization, ok bool) {
 	if org, ok := s.organization(typed); ok {
 		return org, true
 	}
@@ -100,7 +100,7 @@ func (s *Service) postSignIn(v *visit) error {
 	next := s.localPath(f.Get("next"))
 	org, userID, err := s.localSignIn(v, f)
 	if err == nil {
-		err = s.enter(v, org, store.InteractiveSignIn{UserID: userID})
+		err = s.signInBrowser(v, org, store.InteractiveSignIn{UserID: userID})
 	}
 	s.count("password", outcome(err))
 	if err != nil {
@@ -128,15 +128,15 @@ func (s *Service) localSignIn(v *visit, f url.Values) (org organization, userID 
 	ctx := v.r.Context()
 	email := strings.ToLower(strings.TrimSpace(f.Get("email")))
 	org, u, known := s.localUser(strings.ToLower(strings.TrimSpace(f.Get("organization"))), email)
-	account, here := "password:account:"+org.Slug+":"+printable(email, 200), "password:address:"+s.address(v.r)
-	both := account + ":" + s.address(v.r)
-	buckets := map[string]int{both: maxMisses, here: maxAddressTries, account: maxAccountTries}
+	byAddress, byAccount := "password:address:"+s.address(v.r), "password:account:"+org.Slug+":"+printable(email, 200)
+	byPair := byAccount + ":" + s.address(v.r)
+	buckets := map[string]int{byPair: maxMisses, byAddress: maxAddressTries, byAccount: maxAccountTries}
 	for bucket, max := range buckets {
 		if err := s.requireFewMisses(ctx, bucket, max); err != nil {
 			return org, 0, err
 		}
 	}
-	err = s.guess(ctx, both, buckets, func() error {
+	err = s.guess(ctx, byPair, buckets, func() error {
 		if !passwordIs(u, known, f.Get("password")) {
 			s.log.WarnContext(ctx, "wrong password", "address", s.address(v.r), "organization", org.Slug, "user",
 				u.Email)
@@ -148,7 +148,7 @@ func (s *Service) localSignIn(v *visit, f url.Values) (org organization, userID 
 		return org, 0, err
 	}
 	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not as a user who is already signed in
-	userID, err = s.signInLocal(v.r.Context(), org, u)
+	userID, err = s.applyLocalSettings(v.r.Context(), org, u)
 	return org, userID, err
 }
 
@@ -181,8 +181,8 @@ func passwordIs(u LocalUser, known bool, password string) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && known && u.Password != ""
 }
 
-// cost returns the cost of a bcrypt hash, or 0 for a password in plain text.
-func cost(password string) int {
+// bcryptCost returns the cost of a bcrypt hash, or 0 for a password in plain text.
+func bcryptCost(password string) int {
 	cost, err := bcrypt.Cost([]byte(password))
 	if err != nil {
 		return 0

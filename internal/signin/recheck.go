@@ -72,9 +72,9 @@ func (e errStale) Error() string {
 		"; try again later"
 }
 
-// sealed returns a provider's refresh token in encrypted form for storing. It is nil when the
+// sealRefresh returns a provider's refresh token in encrypted form for storing. It is nil when the
 // provider issued no token or the service has no encryption key.
-func (s *Service) sealed(userID int64, refresh string) []byte {
+func (s *Service) sealRefresh(userID int64, refresh string) []byte {
 	if s.sealer == nil || refresh == "" {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 		return nil
 	}
 	if s.now().Sub(t.Checked) >= org.fresh.recheck {
-		if t, err = s.checkSoon(ctx, org, t); err != nil {
+		if t, err = s.checkBriefly(ctx, org, t); err != nil {
 			return err
 		}
 	}
@@ -188,17 +188,17 @@ func (s *Service) confirmNow(ctx context.Context, org organization, userID int64
 	if err != nil || t.Refresh == nil {
 		return t.Checked, err
 	}
-	t, err = s.checkSoon(ctx, org, t)
+	t, err = s.checkBriefly(ctx, org, t)
 	if errors.Is(err, errLeft) {
 		err = snap.ErrUnauthenticated
 	}
 	return t.Checked, err
 }
 
-// checkSoon is like check, but waits only a few seconds, because a request waits for the result. A
-// slower provider is treated as one that does not respond, but its response still counts when it
+// checkBriefly is like check, but waits only a few seconds, because a request waits for the result.
+// A slower provider is treated as one that does not respond, but its response still counts when it
 // arrives.
-func (s *Service) checkSoon(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
+func (s *Service) checkBriefly(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	type result struct {
 		store.Standing
 		err error
@@ -230,7 +230,7 @@ func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err erro
 		s.writeOAuthError(w, http.StatusBadRequest, "unauthorized_client", err.Error())
 	default:
 		s.count("refresh", outcome(err))
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 	}
 }
 
@@ -328,7 +328,7 @@ func (s *Service) refreshClaims(ctx context.Context, org organization, t store.S
 	if err != nil || !full {
 		return err
 	}
-	userID, err := s.apply(ctx, org, p)
+	userID, err := s.applyClaims(ctx, org, p)
 	if err != nil {
 		return err
 	}
@@ -346,7 +346,7 @@ func (s *Service) storeOutcome(ctx context.Context, t store.Standing, old string
 	var dialed *net.OpError
 	switch {
 	case err == nil && token.RefreshToken != "" && token.RefreshToken != old:
-		return s.store.KeepRefresh(ctx, t, s.sealed(t.UserID, token.RefreshToken))
+		return s.store.KeepRefresh(ctx, t, s.sealRefresh(t.UserID, token.RefreshToken))
 	case err == nil:
 		return s.store.KeepRefresh(ctx, t, t.Refresh)
 	case errors.As(err, &refused) && refused.ErrorCode == "invalid_grant":

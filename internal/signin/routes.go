@@ -35,7 +35,7 @@ func (s *Service) Handler() http.Handler {
 
 	// For people.
 	page := func(route string, h pageHandler) { handle(route, look.Secure(s.page(h)).ServeHTTP) }
-	own := func(route string, h pageHandler) { handle(route, look.Secure(s.accountPage(h)).ServeHTTP) }
+	account := func(route string, h pageHandler) { handle(route, look.Secure(s.accountPage(h)).ServeHTTP) }
 	handle("GET /assets/", s.assets.ServeHTTP)
 	page("GET /{$}", s.home)
 	page("GET /device", s.enterCode)
@@ -49,10 +49,10 @@ func (s *Service) Handler() http.Handler {
 	page("GET /upstream/callback", s.finishUpstream)
 	page("GET /upstream/callback/{organization}", s.finishUpstream)
 	page("POST /signout", s.signOut)
-	own("GET /account", s.account)
-	own("POST /account/sessions/end", s.endSession)
-	own("POST /account/keys", s.createKey)
-	own("POST /account/keys/revoke", s.revokeKey)
+	account("GET /account", s.account)
+	account("POST /account/sessions/end", s.endSession)
+	account("POST /account/keys", s.createKey)
+	account("POST /account/keys/revoke", s.revokeKey)
 	page("GET /", s.noPage)
 	return allowReserve(mux)
 }

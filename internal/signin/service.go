@@ -189,7 +189,7 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 				return fmt.Errorf("organization %s, user %s: %w", o.Slug, u.Email, err)
 			}
 		}
-		if err := s.retireLocalUsers(ctx, org); err != nil {
+		if err := s.syncLocalUsers(ctx, org); err != nil {
 			return fmt.Errorf("organization %s: %w", o.Slug, err)
 		}
 		if err := s.applyTrust(ctx, org); err != nil {
@@ -215,10 +215,10 @@ func domainsOf(o Organization) (all []string) {
 	return all
 }
 
-// retireLocalUsers disables the local users that the configuration no longer lists, and enables the
+// syncLocalUsers disables the local users that the configuration no longer lists, and enables the
 // users that it lists again. The keys and sessions of a disabled user are refused. A user whom the
 // operator disabled stays disabled.
-func (s *Service) retireLocalUsers(ctx context.Context, org organization) error {
+func (s *Service) syncLocalUsers(ctx context.Context, org organization) error {
 	accounts, err := s.store.Accounts(ctx, org.ID, localIssuer)
 	if err != nil {
 		return err
@@ -275,15 +275,15 @@ func (s *Service) applyLocalUser(ctx context.Context, org *organization, u Local
 		return errors.New("listed twice")
 	}
 	org.local[email] = u
-	if cost(u.Password) > cost(s.slowest) {
+	if bcryptCost(u.Password) > bcryptCost(s.slowest) {
 		s.slowest = u.Password
 	}
-	_, err := s.signInLocal(ctx, *org, u)
+	_, err := s.applyLocalSettings(ctx, *org, u)
 	return err
 }
 
-// signInLocal applies the configuration's settings for a local user.
-func (s *Service) signInLocal(ctx context.Context, org organization, u LocalUser) (userID int64, err error) {
+// applyLocalSettings applies the configuration's settings for a local user.
+func (s *Service) applyLocalSettings(ctx context.Context, org organization, u LocalUser) (userID int64, err error) {
 	role := u.Role
 	if role == "" {
 		role = snap.RoleMember

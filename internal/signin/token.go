@@ -22,8 +22,8 @@ const (
 	LoginMax  = 180 * 24 * time.Hour
 )
 
-// tokenAnswer is the token response (RFC 6749 section 5.1).
-type tokenAnswer struct {
+// tokenResponse is the token response (RFC 6749 section 5.1).
+type tokenResponse struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
 	ExpiresIn    int    `json:"expires_in"`
@@ -68,7 +68,7 @@ func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Valu
 		Idle: now.Add(LoginIdle), Expires: now.Add(LoginMax),
 	})
 	if err != nil {
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 		return
 	}
 	bad := func(code, description string) { s.writeOAuthError(w, http.StatusBadRequest, code, description) }
@@ -130,7 +130,7 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
 	case err != nil:
 		s.count("refresh", outcome(err))
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 	default:
 		s.count("refresh", "ok")
 		s.writeTokens(w, r, n, next)
@@ -159,25 +159,25 @@ func (s *Service) writeTokens(w http.ResponseWriter, r *http.Request, n store.Se
 	case errors.Is(err, snap.ErrUnauthenticated):
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the account is disabled")
 	case err != nil:
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 	default:
 		answer.RefreshToken = refresh
 		writeJSON(w, http.StatusOK, answer)
 	}
 }
 
-func (s *Service) newTokens(ctx context.Context, n store.Session) (tokenAnswer, error) {
+func (s *Service) newTokens(ctx context.Context, n store.Session) (tokenResponse, error) {
 	c, err := s.store.CallerOfUser(ctx, n.UserID)
 	if err != nil {
-		return tokenAnswer{}, err
+		return tokenResponse{}, err
 	}
 	subject := strconv.FormatInt(n.UserID, 10)
 	access, err := s.tokens.Access(ctx, auth.Claims{Session: n.ID, Subject: subject, ClientID: n.ClientID,
 		Scope: n.Scope})
 	if err != nil {
-		return tokenAnswer{}, err
+		return tokenResponse{}, err
 	}
-	answer := tokenAnswer{AccessToken: access, TokenType: "Bearer", ExpiresIn: int(auth.AccessLife.Seconds()),
+	answer := tokenResponse{AccessToken: access, TokenType: "Bearer", ExpiresIn: int(auth.AccessLife.Seconds()),
 		Scope: n.Scope}
 	if hasScope(n.Scope, "openid") {
 		answer.IDToken, err = s.tokens.ID(ctx, auth.Identity{
@@ -204,7 +204,7 @@ func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.revokeToken(r.Context(), f.Get("token")); err != nil {
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -233,8 +233,8 @@ func (s *Service) revokeToken(ctx context.Context, token string) error {
 	return s.store.EndSession(ctx, snap.Caller{User: &snap.User{ID: n.UserID}}, n.ID)
 }
 
-// userinfoAnswer describes the user of an access token (OpenID Connect Core section 5.3).
-type userinfoAnswer struct {
+// userinfoResponse describes the user of an access token (OpenID Connect Core section 5.3).
+type userinfoResponse struct {
 	Subject      string   `json:"sub"`
 	Email        string   `json:"email,omitempty"`
 	Name         string   `json:"name,omitempty"`
@@ -253,10 +253,10 @@ func (s *Service) userinfo(w http.ResponseWriter, r *http.Request) {
 	}
 	groups, err := s.store.GroupsOf(r.Context(), c)
 	if err != nil {
-		s.failed(w, r, err)
+		s.writeFailure(w, r, err)
 		return
 	}
-	answer := userinfoAnswer{
+	answer := userinfoResponse{
 		Subject: strconv.FormatInt(c.User.ID, 10), Email: c.User.Email, Name: c.User.Name,
 		Organization: c.Org.Slug, Role: string(c.Role), Groups: []string{},
 	}

@@ -44,9 +44,9 @@ type Trust struct {
 // identity names the claims with which a kind of system identifies a repository, project or account
 // permanently: the system never gives the same values to another repository, project or account.
 type identity struct {
-	claims []string
-	form   *regexp.Regexp
-	what   string // describes the form in words
+	claims      []string
+	pattern     *regexp.Regexp // of the claims' values
+	description string         // of the pattern, in words
 }
 
 func identities() map[TrustType]identity {
@@ -61,39 +61,39 @@ func identities() map[TrustType]identity {
 
 // Check returns the mistakes in a rule, for its author.
 func (t Trust) Check() (wrong []string) {
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if t.Name == "" || len(t.Name) > 60 || snap.CleanText(t.Name) != t.Name {
-		say("name must have 1 to 60 characters")
+		add("name must have 1 to 60 characters")
 	}
 	id, known := identities()[t.Type]
 	if !known {
-		say("type must be github, gitlab, kubernetes or other, not %q", t.Type)
+		add("type must be github, gitlab, kubernetes or other, not %q", t.Type)
 	}
 	if u, err := url.Parse(t.Issuer); err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" ||
 		u.Scheme != "https" && !(u.Scheme == "http" && t.AllowPrivate) {
-		say("issuer %q is not an https URL", t.Issuer)
+		add("issuer %q is not an https URL", t.Issuer)
 	}
 	if t.Audience == "" {
-		say("audience is missing; use public_url")
+		add("audience is missing; use public_url")
 	}
 	for _, name := range id.claims {
 		if len(t.Claims[name]) == 0 {
-			say("claims lack %s: a name can belong to somebody else later, so a rule must also name the ID", name)
+			add("claims lack %s: a name can belong to somebody else later, so a rule must also name the ID", name)
 		}
 		for _, v := range t.Claims[name] {
-			if !id.form.MatchString(v) {
-				say("the claim %s must be %s, not %q", name, id.what, v)
+			if !id.pattern.MatchString(v) {
+				add("the claim %s must be %s, not %q", name, id.description, v)
 			}
 		}
 	}
 	wrong = append(wrong, t.checkValues()...)
 	wrong = append(wrong, t.checkType()...)
 	if (t.User == "") == (len(t.Scopes) == 0) {
-		say("it needs either scopes, to act as the organization, or user, to act as a user")
+		add("it needs either scopes, to act as the organization, or user, to act as a user")
 	}
 	for _, s := range t.Scopes {
 		if !slices.Contains(snap.Scopes(), s) {
-			say("%q is not a scope; the scopes are pull, push and private", s)
+			add("%q is not a scope; the scopes are pull, push and private", s)
 		}
 	}
 	return wrong
@@ -146,10 +146,10 @@ func (t Trust) checkType() (wrong []string) {
 	return wrong
 }
 
-// proposed returns the claim that names a job's trigger, and a function that reports whether a
+// triggerClaim returns the claim that names a job's trigger, and a function that reports whether a
 // trigger runs code that was only proposed, as in a pull request. The token of such a job matches
 // only if the rule lists the trigger.
-func (t Trust) proposed() (claim string, is func(string) bool) {
+func (t Trust) triggerClaim() (claim string, isProposed func(string) bool) {
 	switch t.Type {
 	case TrustGitHub:
 		return "event_name", func(v string) bool { return strings.HasPrefix(v, "pull_request") }
@@ -163,8 +163,8 @@ func (t Trust) proposed() (claim string, is func(string) bool) {
 
 // mismatch returns a claim that does not match the rule, or "" if the token matches.
 func (t Trust) mismatch(claims map[string]any) string {
-	if trigger, is := t.proposed(); trigger != "" && len(t.Claims[trigger]) == 0 {
-		if v, ok := auth.ClaimText(claims, trigger); !ok || is(v) {
+	if trigger, isProposed := t.triggerClaim(); trigger != "" && len(t.Claims[trigger]) == 0 {
+		if v, ok := auth.ClaimText(claims, trigger); !ok || isProposed(v) {
 			return trigger
 		}
 	}
@@ -200,25 +200,25 @@ func (i *issuers) get(s *Service, t Trust) (*auth.Issuer, error) {
 	if known := i.all[key]; known != nil {
 		return known, nil
 	}
-	made, err := auth.NewIssuer(t.Issuer, t.AllowPrivate, s.now)
+	issuer, err := auth.NewIssuer(t.Issuer, t.AllowPrivate, s.now)
 	if err == nil {
 		if i.all == nil {
 			i.all = map[string]*auth.Issuer{}
 		}
-		i.all[key] = made
+		i.all[key] = issuer
 	}
-	return made, err
+	return issuer, err
 }
 
 // applyTrust checks and records an organization's rules. It ends the credentials whose rule is no
 // longer listed.
 func (s *Service) applyTrust(ctx context.Context, org organization) error {
-	var prints []string
+	var fingerprints []string
 	for _, t := range org.trust {
 		if wrong := t.Check(); len(wrong) > 0 {
 			return fmt.Errorf("trust %s: %s", t.Name, strings.Join(wrong, "; "))
 		}
-		prints = append(prints, t.fingerprint())
+		fingerprints = append(fingerprints, t.fingerprint())
 	}
-	return s.store.ApplyTrust(ctx, org.ID, prints)
+	return s.store.ApplyTrust(ctx, org.ID, fingerprints)
 }

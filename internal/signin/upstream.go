@@ -33,9 +33,9 @@ func upstreamFailed(detail, hint string, cause error) error {
 	return errUpstream{&snap.Error{Code: snap.CodeUnavailable, Detail: detail, Hint: hint, Cause: cause}}
 }
 
-// callback returns the last step of the path that an identity provider sends the browser back to:
-// the organization's slug, or "" for the path that organizations share. If organizations sign in
-// with different providers, and this one does not name itself in its responses (RFC 9207), the
+// callback returns the last segment of the path to which an identity provider sends the browser
+// back: the organization's slug, or "" for the path that organizations share. If organizations sign
+// in with different providers, and this one does not name itself in its responses (RFC 9207), the
 // organization has a path of its own. Otherwise one organization's provider could forward a sign-in
 // to another's, and would receive its code (RFC 9700 section 4.4).
 func (s *Service) callback(o organization, d *auth.Discovered) string {
@@ -99,12 +99,12 @@ func (s *Service) startUpstream(v *visit) error {
 
 // finishUpstream handles the identity provider's response and counts the outcome.
 func (s *Service) finishUpstream(v *visit) error {
-	err := s.applyAnswer(v)
+	err := s.applyResponse(v)
 	s.count("provider", outcome(err))
 	return err
 }
 
-func (s *Service) applyAnswer(v *visit) error {
+func (s *Service) applyResponse(v *visit) error {
 	ctx, q := v.r.Context(), v.r.URL.Query()
 	login, err := s.store.ConsumeUpstreamLogin(ctx, auth.HashOf(q.Get("state")))
 	if err != nil {
@@ -125,12 +125,12 @@ func (s *Service) applyAnswer(v *visit) error {
 		s.log.WarnContext(ctx, "sign-in refused", "organization", org.Slug, "error", err)
 		return err
 	}
-	userID, err := s.apply(ctx, org, p)
+	userID, err := s.applyClaims(ctx, org, p)
 	if err != nil {
 		return err
 	}
-	err = s.enter(v, org, store.InteractiveSignIn{UserID: userID, Began: began,
-		Refresh: s.sealed(userID, token.RefreshToken), SID: p.Session})
+	err = s.signInBrowser(v, org, store.InteractiveSignIn{UserID: userID, Began: began,
+		Refresh: s.sealRefresh(userID, token.RefreshToken), SID: p.Session})
 	if err != nil {
 		return err
 	}
@@ -148,10 +148,10 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 			"try again later", err)
 	}
 	if r.PathValue("organization") != s.callback(org, d) {
-		return auth.Person{}, nil, refusedAnswer(errors.New("the response came to another organization's path"))
+		return auth.Person{}, nil, errUntrusted(errors.New("the response came to another organization's path"))
 	}
 	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
-		return auth.Person{}, nil, refusedAnswer(fmt.Errorf("the response names the issuer %q", printable(iss, 200)))
+		return auth.Person{}, nil, errUntrusted(fmt.Errorf("the response names the issuer %q", printable(iss, 200)))
 	}
 	if code := q.Get("error"); code != "" {
 		return auth.Person{}, nil, &snap.Error{
@@ -171,7 +171,7 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 	return p, token, err
 }
 
-func refusedAnswer(cause error) error {
+func errUntrusted(cause error) error {
 	return &snap.Error{Code: snap.CodeForbidden, Detail: "the identity provider's response cannot be trusted",
 		Hint: "sign in again; if it happens again, tell your administrator", Cause: cause}
 }
@@ -183,19 +183,19 @@ func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discov
 	raw, _ := token.Extra("id_token").(string)
 	id, err := org.provider.Verifier(d, org.oidc.ClientID).Verify(ctx, raw)
 	if err != nil {
-		return auth.Person{}, refusedAnswer(err)
+		return auth.Person{}, errUntrusted(err)
 	}
 	if !hmac.Equal([]byte(id.Nonce), []byte(nonce)) {
-		return auth.Person{}, refusedAnswer(errors.New("the ID token has another nonce"))
+		return auth.Person{}, errUntrusted(errors.New("the ID token has another nonce"))
 	}
 	if id.AccessTokenHash != "" {
 		if err := id.VerifyAccessToken(token.AccessToken); err != nil {
-			return auth.Person{}, refusedAnswer(err)
+			return auth.Person{}, errUntrusted(err)
 		}
 	}
 	claims := map[string]any{}
 	if err := id.Claims(&claims); err != nil {
-		return auth.Person{}, refusedAnswer(err)
+		return auth.Person{}, errUntrusted(err)
 	}
 	p := auth.PersonFromClaims(id.Issuer, id.Subject, claims, org.oidc.Claims)
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
@@ -217,16 +217,17 @@ func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Dis
 		return p, nil
 	}
 	if info.Subject != p.Subject {
-		return auth.Person{}, refusedAnswer(errors.New("userinfo is about someone else"))
+		return auth.Person{}, errUntrusted(errors.New("userinfo is about someone else"))
 	}
 	if err := auth.AddUserinfo(claims, info); err != nil {
-		return auth.Person{}, refusedAnswer(err)
+		return auth.Person{}, errUntrusted(err)
 	}
 	return auth.PersonFromClaims(p.Issuer, p.Subject, claims, org.oidc.Claims), nil
 }
 
-// enter signs a person's browser in until they must sign in again, unless their account is disabled.
-func (s *Service) enter(v *visit, org organization, in store.InteractiveSignIn) error {
+// signInBrowser signs a person's browser in until they must sign in again, unless their account is
+// disabled.
+func (s *Service) signInBrowser(v *visit, org organization, in store.InteractiveSignIn) error {
 	ctx := v.r.Context()
 	if err := s.store.RecordSignIn(ctx, in); err != nil {
 		return err
@@ -248,8 +249,8 @@ func (s *Service) checkEnabled(ctx context.Context, userID int64) error {
 	return explainDisabled(err)
 }
 
-// apply applies the identity provider's claims to the user's account.
-func (s *Service) apply(ctx context.Context, org organization, p auth.Person) (userID int64, err error) {
+// applyClaims applies the identity provider's claims to the user's account.
+func (s *Service) applyClaims(ctx context.Context, org organization, p auth.Person) (userID int64, err error) {
 	if !p.Groups.Known {
 		s.log.WarnContext(ctx, "groups are unknown, so group shares give no access", "organization", org.Slug,
 			"subject", p.Subject, "why", p.Groups.Why)
