@@ -69,7 +69,7 @@ func (s *Service) endByLogoutToken(ctx context.Context, raw string) (ended int, 
 		}
 		token, c, err := s.logoutToken(ctx, org, raw)
 		if err != nil {
-			refused, accepted = errors.Join(errLogoutToken, err), false
+			refused = errors.Join(errLogoutToken, err)
 			continue
 		}
 		ctx := snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))

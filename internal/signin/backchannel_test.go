@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"snap/internal/signin"
 )
 
 // logout returns a logout token of the provider: the usual claims, with changes;
@@ -75,6 +77,24 @@ func TestBackChannelLogout(t *testing.T) {
 				t.Errorf("a token that was used ended a session again: %d", a.status)
 			}
 		})
+	}
+}
+
+// TestBackChannelLogoutOfOneClient: a logout token is accepted although the provider also signs in
+// the people of another organization, with another client.
+func TestBackChannelLogoutOfOneClient(t *testing.T) {
+	t.Parallel()
+	h := &house{t: t, dir: t.TempDir(), clock: newClock(), log: &syncBuffer{}}
+	p := newIDP(t, h.clock)
+	globex := p.organization("globex")
+	globex.OIDC.ClientID = "another"
+	h.open(storeIn(h), []signin.Organization{p.organization("acme"), globex})
+	mia := h.loginUpstream()
+	if a := h.post("/upstream/logout", "logout_token", p.logout(nil)); a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := h.api(mia.access); a.status != http.StatusUnauthorized {
+		t.Errorf("the session after the logout: %d %s", a.status, a.body)
 	}
 }
 
