@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"snap/internal/auth"
 	"snap/internal/blob"
 	"snap/internal/signin"
 	"snap/internal/store"
@@ -19,9 +20,12 @@ func ApplyDirectory(ctx context.Context, st *store.Store, c Config) error {
 	if err := applyOrganizations(ctx, st, c); err != nil {
 		return err
 	}
-	_, err := signin.New(ctx, st, signin.Options{
-		PublicURL: c.PublicURL, ClientID: c.Auth.ClientID, Audience: c.Auth.Audience, Organizations: c.signIn(),
-	})
+	sealer, err := auth.NewSealer(c.Auth.KeyEncryptionKey)
+	if err != nil {
+		return err
+	}
+	_, err = signin.New(ctx, st, signin.Options{PublicURL: c.PublicURL, ClientID: c.Auth.ClientID,
+		Audience: c.Auth.Audience, Organizations: c.signIn(), Sealer: sealer})
 	return err
 }
 

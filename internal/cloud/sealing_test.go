@@ -44,6 +44,8 @@ func TestKeyEncryptionKey(t *testing.T) {
 	must(t, err)
 	_, err = auth.NewTokens(s, "issuer", "audience", sealer, time.Now).Access(t.Context(), auth.Claims{})
 	must(t, err)
+	must(t, cloud.ApplyDirectory(t.Context(), s, // as `snapcloud key create` does
+		cloud.Config{PublicURL: "https://snap.test", Auth: cloud.Auth{KeyEncryptionKey: key(1)}}))
 	must(t, s.Close())
 	must(t, start(key(1)))
 	for bad, want := range map[string]string{
