@@ -24,8 +24,7 @@ func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := store.Options{URL: c.Database.URL, DataDir: c.DataDir}
-	rows, err := store.References(ctx, o)
+	rows, err := store.References(ctx, c.StoreOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +34,11 @@ func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	}
 	// People may push and delete while Deep runs, so an error counts only if a second reading
 	// confirms it.
-	again, err := store.References(ctx, o)
+	again, err := store.References(ctx, c.StoreOptions())
 	if err != nil {
 		return nil, err
 	}
-	d := deep{blobs: blobs, rows: rows, again: again}
+	d := comparison{blobs: blobs, rows: rows, again: again}
 	lost, err := d.lost(ctx, keys)
 	if err != nil {
 		return nil, err
@@ -58,24 +57,24 @@ func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	return []Verdict{snapshots, objects}, nil
 }
 
-// deep is one run of [Deep].
-type deep struct {
+// comparison is one run of [Deep].
+type comparison struct {
 	blobs       blob.Store
 	rows, again map[string]store.Reference
 }
 
 // lost returns the snapshots and archived audit lines whose bytes are missing, with their
 // organizations.
-func (d deep) lost(ctx context.Context, keys []string) (lost []string, err error) {
+func (c comparison) lost(ctx context.Context, keys []string) (lost []string, err error) {
 	there := map[string]bool{}
 	for _, key := range keys {
 		there[key] = true
 	}
-	for key, r := range d.rows {
-		if r.Org == "" || there[key] || d.again[key].Org == "" {
+	for key, r := range c.rows {
+		if r.Org == "" || there[key] || c.again[key].Org == "" {
 			continue
 		}
-		if _, err := d.blobs.Stat(ctx, key); err == nil {
+		if _, err := c.blobs.Stat(ctx, key); err == nil {
 			continue
 		} else if !errors.Is(err, snap.ErrNotFound) {
 			return nil, err
@@ -87,10 +86,10 @@ func (d deep) lost(ctx context.Context, keys []string) (lost []string, err error
 }
 
 // unknown returns the objects of snapshots and audit lines to which no row refers.
-func (d deep) unknown(keys []string) (unknown []string) {
+func (c comparison) unknown(keys []string) (unknown []string) {
 	for _, key := range keys {
-		_, before := d.rows[key]
-		_, now := d.again[key]
+		_, before := c.rows[key]
+		_, now := c.again[key]
 		ours := strings.HasPrefix(key, snap.IDPrefix) || strings.HasPrefix(key, store.ArchivePrefix)
 		if ours && !before && !now {
 			unknown = append(unknown, key)
