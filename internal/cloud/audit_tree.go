@@ -184,13 +184,11 @@ func (s *Service) receipt(ctx context.Context, _ *ByID) (*body[api.AuditInclusio
 	return s.prove(ctx, r.Org, api.AuditInclusion{Organization: r.Org.Slug, Line: r.Line, Record: r.Record})
 }
 
-func hashes(proof []tlog.Hash) []string {
-	return append([]string{}, each(proof, tlog.Hash.String)...)
-}
+func hashes(proof []tlog.Hash) []string { return each(proof, tlog.Hash.String) }
 
-// auditNews returns the part of a webhook event about the audit log: the event's line and the
+// webhookLog returns the part of a webhook event about the audit log: the event's line and the
 // newest checkpoint.
-func (s *Service) auditNews(ctx context.Context, w store.Webhook, line int64) (*api.WebhookLog, error) {
+func (s *Service) webhookLog(ctx context.Context, w store.Webhook, line int64) (*api.WebhookLog, error) {
 	signed, err := s.store.AuditCheckpoint(ctx, w.OrgID)
 	if err != nil {
 		return nil, err

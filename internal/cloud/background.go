@@ -40,7 +40,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		running.Go(func() {
 			s.repeat(ctx, name, every, func(ctx context.Context) error {
 				held, err := s.store.Lease(ctx, name, holder, 3*every)
-				s.telemetry.metrics.lease(name, held)
+				s.telemetry.metrics.recordLease(name, held)
 				if err != nil || !held {
 					return err
 				}
@@ -108,7 +108,7 @@ func (s *Service) job(ctx context.Context, name string, work func(context.Contex
 	if !isFrequent(name) {
 		s.log.DebugContext(ctx, "background work", "job", name, "took", took)
 	}
-	s.telemetry.metrics.ran(name, err, took)
+	s.telemetry.metrics.recordJob(name, err, took)
 	if err == nil {
 		s.telemetry.outages.worked(ctx, database)
 		err = s.telemetry.jobTimes.succeeded(ctx, name)
@@ -166,11 +166,11 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 			return collected, err
 		}
 		for _, u := range stale {
-			given, err := s.store.Abandon(ctx, u, before)
+			abandoned, err := s.store.Abandon(ctx, u, before)
 			if err != nil {
 				return collected, err
 			}
-			if given {
+			if abandoned {
 				collected++
 			}
 		}
@@ -184,8 +184,8 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 // collectBatch is how many rows of uploads or garbage are read at once.
 const collectBatch = 100
 
-// removeGarbage removes the objects to which no row refers. An object that cannot be removed does not
-// keep the others. The error is that of the first such object.
+// removeGarbage removes the objects to which no row refers. If an object cannot be removed, it
+// continues with the others, unless the object store does not answer, and returns the first error.
 func (s *Service) removeGarbage(ctx context.Context) (failed error) {
 	for after := ""; ; {
 		all, err := s.store.Garbage(ctx, after, collectBatch)

@@ -16,13 +16,13 @@ type bulkInput struct {
 // bulk changes several snapshots, one after the other. For each of them, it checks the caller as
 // the guard does for the route that changes one snapshot, and calls that route's handler.
 func (s *Service) bulk(ctx context.Context, in *bulkInput) (*body[api.BulkResults], error) {
-	one, do, err := s.bulkChange(in)
+	change, do, err := s.bulkChange(in)
 	if err != nil {
 		return nil, err
 	}
 	out := api.BulkResults{Items: []api.BulkResult{}}
 	for _, id := range in.Body.IDs {
-		result, err := s.bulkOne(ctx, id, do, one)
+		result, err := s.bulkOne(ctx, id, do, change)
 		if err != nil {
 			problem := problemOf(ctx, s.telemetry.outages, err)
 			if problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusTooManyRequests {
@@ -37,24 +37,24 @@ func (s *Service) bulk(ctx context.Context, in *bulkInput) (*body[api.BulkResult
 }
 
 // bulkChange returns the change that a bulk request asks for, and its action.
-func (s *Service) bulkChange(in *bulkInput) (one func(context.Context) (api.BulkResult, error), do snap.Action,
+func (s *Service) bulkChange(in *bulkInput) (change func(context.Context) (api.BulkResult, error), do snap.Action,
 	err error) {
 	asked := 0
 	if in.Body.Share != nil {
 		asked++
-		one, do = func(ctx context.Context) (api.BulkResult, error) {
+		change, do = func(ctx context.Context) (api.BulkResult, error) {
 			return bulkShares(s.shares(ctx, &sharesInput{Confirmation: in.Confirmation, Body: *in.Body.Share}))
 		}, snap.ActShare
 	}
 	if in.Body.Unshare != nil {
 		asked++
-		one, do = func(ctx context.Context) (api.BulkResult, error) {
+		change, do = func(ctx context.Context) (api.BulkResult, error) {
 			return bulkShares(s.endShares(ctx, &unshareInput{Body: *in.Body.Unshare}))
 		}, snap.ActShare
 	}
 	if in.Body.Delete {
 		asked++
-		one, do = func(ctx context.Context) (api.BulkResult, error) {
+		change, do = func(ctx context.Context) (api.BulkResult, error) {
 			_, err := s.deleteSnapshot(ctx, &ByID{})
 			return api.BulkResult{Deleted: err == nil}, err
 		}, snap.ActDelete
@@ -62,7 +62,7 @@ func (s *Service) bulkChange(in *bulkInput) (one func(context.Context) (api.Bulk
 	if asked != 1 {
 		return nil, "", snap.Invalid("a bulk request asks for one change", "set one of share, unshare and delete")
 	}
-	return one, do, nil
+	return change, do, nil
 }
 
 func bulkShares(made *body[api.ShareChanges], err error) (api.BulkResult, error) {
@@ -74,7 +74,7 @@ func bulkShares(made *body[api.ShareChanges], err error) (api.BulkResult, error)
 
 // bulkOne checks the caller's access to one snapshot and changes it.
 func (s *Service) bulkOne(ctx context.Context, id string, do snap.Action,
-	one func(context.Context) (api.BulkResult, error)) (api.BulkResult, error) {
+	change func(context.Context) (api.BulkResult, error)) (api.BulkResult, error) {
 	c := &call{caller: callOf(ctx).caller}
 	if err := s.checkAttributedByID(ctx, c.caller, do, id); err != nil {
 		return api.BulkResult{}, err
@@ -82,5 +82,5 @@ func (s *Service) bulkOne(ctx context.Context, id string, do snap.Action,
 	if err := s.admitTo(ctx, c, id, do); err != nil {
 		return api.BulkResult{}, err
 	}
-	return one(context.WithValue(ctx, callKey{}, c))
+	return change(context.WithValue(ctx, callKey{}, c))
 }

@@ -63,7 +63,7 @@ type cardInput struct {
 // getCard returns a page of a snapshot's card.
 func (s *Service) getCard(ctx context.Context, in *cardInput) (*body[api.SnapshotCard], error) {
 	c := callOf(ctx)
-	described, err := s.describeOne(ctx, c)
+	described, err := s.singleSnapshot(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -68,24 +68,3 @@ func (s *Service) envelope(ctx context.Context, c *call) (json.RawMessage, error
 	}
 	return json.RawMessage(text), nil
 }
-
-// describeOne returns the call's snapshot with the fields that only the response for a single
-// snapshot has.
-func (s *Service) describeOne(ctx context.Context, c *call) (api.Snapshot, error) {
-	named, err := s.store.WithShareNames(ctx, c.caller, c.snapshot)
-	if err != nil {
-		return api.Snapshot{}, err
-	}
-	out := wireSnapshot(named)
-	out.Can = wireCan(c.caller, c.snapshot)
-	found, err := s.store.Certificate(ctx, c.caller, c.snapshot)
-	if err != nil || found.State == snap.CertificateMissing {
-		return out, err
-	}
-	if c.snapshot.Org.ID != c.caller.Org.ID {
-		found.KeyName = ""
-	}
-	state := api.CertificateState(found)
-	out.Certificate = &state
-	return out, nil
-}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"snap"
 	"snap/internal/auth"
 	"snap/internal/signin"
 	"snap/internal/store"
@@ -43,7 +44,7 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	seen := k.database()
 	k.objectStore()
 	k.signIn()
-	k.notices(seen.Webhooks)
+	k.receivers(seen.Webhooks)
 	if c.Tracing.Endpoint != "" {
 		k.check("tracing", func(ctx context.Context) (string, error) {
 			return "reached " + c.Tracing.Endpoint, reach(ctx, http.DefaultClient, c.Tracing.endpoint())
@@ -125,8 +126,8 @@ func (k *checkup) signIn() {
 	}
 }
 
-// notices checks the hosts of webhooks and the SMTP server.
-func (k *checkup) notices(webhooks []string) {
+// receivers checks the hosts of webhooks and the SMTP server.
+func (k *checkup) receivers(webhooks []string) {
 	for _, base := range webhookHosts(webhooks) {
 		k.check("webhooks", func(ctx context.Context) (string, error) {
 			return "reached " + base, reach(ctx, newHookClient(k.config.Webhooks.AllowPrivate), base)
@@ -150,11 +151,8 @@ func unlisted(c Config, slugs []string) []string {
 
 // Configured returns the verdict on a configuration that was read without errors.
 func Configured(c Config) Verdict {
-	many := "organizations"
-	if len(c.Organizations) == 1 {
-		many = "organization"
-	}
-	return Verdict{What: "configuration", Detail: fmt.Sprintf("%d %s, %s", len(c.Organizations), many, c.PublicURL)}
+	return Verdict{What: "configuration",
+		Detail: snap.Plural(len(c.Organizations), "organization", "organizations") + ", " + c.PublicURL}
 }
 
 func schemaDetail(i store.Inspection) string {

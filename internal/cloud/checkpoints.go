@@ -14,18 +14,19 @@ import (
 // checkpointsEvery is how often new checkpoints are written to the bucket of audit.checkpoints.
 const checkpointsEvery = 10 * time.Minute
 
-// keepCheckpoints is how long object lock keeps a checkpoint if audit.keep_checkpoints is not set.
-const keepCheckpoints = 400 * 24 * time.Hour
+// defaultKeepCheckpoints is how long object lock keeps a checkpoint if audit.keep_checkpoints is
+// not set.
+const defaultKeepCheckpoints = 400 * 24 * time.Hour
 
-// keptCheckpoints is the bucket in which nobody can delete checkpoints, not even the operator.
-type keptCheckpoints struct {
+// checkpointBucket is a bucket in which nobody can delete checkpoints, not even the operator.
+type checkpointBucket struct {
 	bucket *blob.S3
 	keep   time.Duration
 	last   map[int64]int64 // size of the newest checkpoint in the bucket, by organization
 }
 
 // openCheckpoints opens the bucket of audit.checkpoints. It returns nil if none is configured.
-func (a Audit) openCheckpoints(ctx context.Context, now func() time.Time) (*keptCheckpoints, error) {
+func (a Audit) openCheckpoints(ctx context.Context, now func() time.Time) (*checkpointBucket, error) {
 	if a.Checkpoints == "" {
 		return nil, nil //nolint:nilnil // no bucket is a choice
 	}
@@ -34,12 +35,12 @@ func (a Audit) openCheckpoints(ctx context.Context, now func() time.Time) (*kept
 		return nil, fmt.Errorf("audit.checkpoints: %w", err)
 	}
 	keep, err := a.keepCheckpoints()
-	return &keptCheckpoints{bucket: bucket, keep: keep, last: map[int64]int64{}}, err
+	return &checkpointBucket{bucket: bucket, keep: keep, last: map[int64]int64{}}, err
 }
 
 func (a Audit) keepCheckpoints() (time.Duration, error) {
 	if a.KeepCheckpoints == "" {
-		return keepCheckpoints, nil
+		return defaultKeepCheckpoints, nil
 	}
 	d, err := snap.ParseDuration(a.KeepCheckpoints)
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *Service) KeepCheckpoints(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-func (k *keptCheckpoints) write(ctx context.Context, s *Service, org snap.OrgRef) error {
+func (k *checkpointBucket) write(ctx context.Context, s *Service, org snap.OrgRef) error {
 	signed, err := s.store.AuditCheckpoint(ctx, org.ID)
 	if err != nil || signed == "" {
 		return err
@@ -78,11 +79,11 @@ func (k *keptCheckpoints) write(ctx context.Context, s *Service, org snap.OrgRef
 		return err
 	}
 	key := fmt.Sprintf("checkpoints/%s/%020d", org.Slug, c.Size)
-	there, err := k.bucket.Read(ctx, key)
+	stored, err := k.bucket.Read(ctx, key)
 	if err != nil && !errors.Is(err, snap.ErrNotFound) {
 		return err
 	}
-	if string(there) != signed { // a different checkpoint of this size stays as an earlier version
+	if string(stored) != signed { // a different checkpoint of this size stays as an earlier version
 		if err := k.bucket.WriteLocked(ctx, key, []byte(signed), s.now().Add(k.keep)); err != nil {
 			return err
 		}

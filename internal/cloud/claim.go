@@ -39,10 +39,10 @@ type claim struct {
 // it: two services with one object store would each remove the other's uploads as abandoned.
 func (s *Service) claim(ctx context.Context) error {
 	owner := storageOwner{s.transfers.id, s.config.PublicURL, s.now().UTC()}
-	return claim{s.transfers.blobs, owner}.make(ctx)
+	return claim{s.transfers.blobs, owner}.acquire(ctx)
 }
 
-func (c claim) make(ctx context.Context) error {
+func (c claim) acquire(ctx context.Context) error {
 	found, err := c.read(ctx)
 	if errors.Is(err, snap.ErrNotFound) {
 		if err = c.write(ctx); err == nil { // another service may have written at the same time
@@ -66,8 +66,8 @@ func (c claim) make(ctx context.Context) error {
 			"with this configuration")
 }
 
-// apply transfers the object store to this service from the service at the public URL from.
-func (c claim) apply(ctx context.Context, from string) error {
+// takeOver transfers the object store to this service from the service at the public URL from.
+func (c claim) takeOver(ctx context.Context, from string) error {
 	found, err := c.read(ctx)
 	if errors.Is(err, snap.ErrNotFound) || err == nil && found.Service == c.owner.Service {
 		return snap.Usage("the object store belongs to no other service", "start this service: it needs no claim")
@@ -77,8 +77,7 @@ func (c claim) apply(ctx context.Context, from string) error {
 	}
 	if strings.TrimRight(from, "/") != found.PublicURL {
 		return snap.Usage(fmt.Sprintf("the object store belongs to the service at %s and not to one at %s",
-			found.PublicURL,
-			from), "check blob.url and data_dir, then name the service that this one replaces")
+			found.PublicURL, from), "check blob.url and data_dir, then name the service that this one replaces")
 	}
 	return c.write(ctx)
 }
@@ -114,7 +113,7 @@ func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 	if err != nil {
 		return err
 	}
-	return claim{blobs, storageOwner{serviceID(secret), c.PublicURL, st.Now().UTC()}}.apply(ctx, from)
+	return claim{blobs, storageOwner{serviceID(secret), c.PublicURL, st.Now().UTC()}}.takeOver(ctx, from)
 }
 
 // serviceID returns the identifier of this service. It is derived from the secret "urls" of the

@@ -318,10 +318,10 @@ func (c *Config) fill() {
 // Check reports all mistakes in the configuration as one error of code usage.
 func (c Config) Check() error {
 	var wrong []string
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	u, err := url.Parse(c.PublicURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		say("public_url %q is not the URL of a host", c.PublicURL)
+		report("public_url %q is not the URL of a host", c.PublicURL)
 		u = &url.URL{}
 	} else if strings.Trim(u.Path, "/") != "" {
 		return snap.Usage(fmt.Sprintf("public_url %q has a path, and the service runs only at the root of a host",
@@ -330,30 +330,30 @@ func (c Config) Check() error {
 				u.Scheme, u.Host))
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		say("listen %q is not an address like 127.0.0.1:8080", c.Listen)
+		report("listen %q is not an address like 127.0.0.1:8080", c.Listen)
 	}
 	wrong = append(wrong, c.checkObserving()...)
 	if _, err := c.proxies(); err != nil {
-		say("trust_proxies: %v", err)
+		report("trust_proxies: %v", err)
 	}
 	if _, err := auth.NewSealer(c.Auth.KeyEncryptionKey); err != nil {
-		say("auth.key_encryption_key %v", err)
+		report("auth.key_encryption_key %v", err)
 	}
 	if c.Database.Connections < 0 {
-		say("database.connections %d is negative; use 0 for the default", c.Database.Connections)
+		report("database.connections %d is negative; use 0 for the default", c.Database.Connections)
 	}
 	if c.SignInPage != "" && c.SignInPage != signInList && c.SignInPage != signInAsk {
-		say("sign_in_page %q is neither list nor ask", c.SignInPage)
+		report("sign_in_page %q is neither list nor ask", c.SignInPage)
 	}
 	if _, err := c.Audit.archiveAfter(); err != nil {
-		say("%v", err)
+		report("%v", err)
 	}
 	if _, err := c.Audit.keepCheckpoints(); err != nil {
-		say("%v", err)
+		report("%v", err)
 	}
 	wrong = append(wrong, c.Mail.check()...)
 	if _, err := c.Accounts.pruneAfter(); err != nil {
-		say("%v", err)
+		report("%v", err)
 	}
 	wrong = append(wrong, c.Limits.check()...)
 	wrong = append(wrong, c.checkOrganizations(snap.IsLoopback(u.Hostname()))...)
@@ -365,22 +365,22 @@ func (c Config) Check() error {
 }
 
 func (c Config) checkOrganizations(loopback bool) (wrong []string) {
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	slugs := map[string]bool{}
 	for i, o := range c.Organizations {
 		at := fmt.Sprintf("organizations[%d] (%s)", i, o.Slug)
 		if !snap.ValidSlug(o.Slug) {
-			say("%s: slug must consist of lower-case letters, digits and hyphens", at)
+			report("%s: slug must consist of lower-case letters, digits and hyphens", at)
 		}
 		if slugs[o.Slug] {
-			say("%s: the slug is used twice", at)
+			report("%s: the slug is used twice", at)
 		}
 		slugs[o.Slug] = true
 		for _, problem := range o.check() {
-			say("%s: %s", at, problem)
+			report("%s: %s", at, problem)
 		}
 		if o.SignIn.Type == "local" && !c.AllowLocal && !loopback {
-			say("%s: sign_in type local is for trials on this machine, but public_url is not loopback (set "+
+			report("%s: sign_in type local is for trials on this machine, but public_url is not loopback (set "+
 				"allow_local to allow it)", at)
 		}
 	}
@@ -389,19 +389,19 @@ func (c Config) checkOrganizations(loopback bool) (wrong []string) {
 
 // checkObserving lists the mistakes in the settings of logs, the private listener and traces.
 func (c Config) checkObserving() (wrong []string) {
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if _, _, err := net.SplitHostPort(c.Private.Listen); c.Private.Listen != "" &&
 		(err != nil || c.Private.Listen == c.Listen) {
-		say("private.listen %q must be an address like 127.0.0.1:9090 that differs from listen", c.Private.Listen)
+		report("private.listen %q must be an address like 127.0.0.1:9090 that differs from listen", c.Private.Listen)
 	}
 	if c.Log.Format != "" && c.Log.Format != "text" && c.Log.Format != "json" {
-		say("log.format %q is neither text nor json", c.Log.Format)
+		report("log.format %q is neither text nor json", c.Log.Format)
 	}
 	if err := new(slog.Level).UnmarshalText([]byte(c.Log.Level)); c.Log.Level != "" && err != nil {
-		say("log.level %q is not debug, info, warn or error", c.Log.Level)
+		report("log.level %q is not debug, info, warn or error", c.Log.Level)
 	}
 	if err := c.Tracing.check(); err != nil {
-		say("%v", err)
+		report("%v", err)
 	}
 	return wrong
 }
@@ -556,8 +556,7 @@ func (c Config) signIn() []signin.Organization {
 		_ = o.parseFreshness(&org) // checked when the configuration was read
 		for _, u := range o.Users {
 			org.Local = append(org.Local, signin.LocalUser{Email: u.Email, Name: u.Name, Password: u.Password,
-				Role:   u.Role,
-				Groups: u.Groups})
+				Role: u.Role, Groups: u.Groups})
 		}
 		if o.SignIn.Type == "oidc" {
 			i := o.SignIn

@@ -25,13 +25,12 @@ import (
 	"snap/internal/store"
 )
 
-// retries returns the waits before the second and each later attempt, as the Standard Webhooks
+// retryWaits returns the waits before the second and each later attempt, as the Standard Webhooks
 // specification suggests. After the last attempt a message is given up.
-func retries() []time.Duration {
+func retryWaits() []time.Duration {
 	return []time.Duration{
 		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
-		14 * time.Hour,
-		20 * time.Hour, 24 * time.Hour,
+		14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 	}
 }
 
@@ -126,7 +125,7 @@ func (l *lanes) begin(ctx context.Context) (begun int, err error) {
 		begun++
 		l.turns.Go(func() {
 			tried, err := l.service.turn(ctx, lane)
-			l.ended(w.Org, tried, err)
+			l.finish(w.Org, tried, err)
 		})
 	}
 	return begun, nil
@@ -153,7 +152,7 @@ func (l *lanes) leave(org int64) {
 	}
 }
 
-func (l *lanes) ended(org int64, tried int, err error) {
+func (l *lanes) finish(org int64, tried int, err error) {
 	l.leave(org)
 	l.mu.Lock()
 	l.tried += tried
@@ -197,7 +196,7 @@ func (s *Service) deliver(ctx context.Context, l store.Lane, d store.Delivery) (
 	if ctx.Err() != nil {
 		return false, nil //nolint:nilerr // an interrupted attempt does not count, and the message is due again at once
 	}
-	if waits := retries(); err != nil && d.Attempts < len(waits) {
+	if waits := retryWaits(); err != nil && d.Attempts < len(waits) {
 		o.Next = s.now().Add(waits[d.Attempts])
 	}
 	held, err := s.store.Sent(ctx, l, d, o)
@@ -220,7 +219,7 @@ func deliveryOutcome(o store.Outcome) string {
 // send makes one attempt at a message.
 func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (store.Outcome, error) {
 	e := d.Event
-	log, err := s.auditNews(ctx, w, e.Seq)
+	log, err := s.webhookLog(ctx, w, e.Seq)
 	if err != nil {
 		return store.Outcome{Status: "not sent"}, err
 	}

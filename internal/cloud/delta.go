@@ -44,9 +44,9 @@ type deltaPullInput struct {
 	Body api.DeltaRequest
 }
 
-// base returns the bytes of a snapshot that may be the base of a delta for this caller. It fails
-// with snap.ErrNotFound for every other snapshot.
-func (s *Service) base(ctx context.Context, c snap.Caller, id, target string, org int64) (store.Bytes, error) {
+// deltaBase returns the bytes of a snapshot that may be the base of a delta for this caller. It
+// fails with snap.ErrNotFound for every other snapshot.
+func (s *Service) deltaBase(ctx context.Context, c snap.Caller, id, target string, org int64) (store.Bytes, error) {
 	sn, err := s.store.Snapshot(ctx, c, id)
 	if err != nil {
 		return store.Bytes{}, err
@@ -68,7 +68,7 @@ func (s *Service) deltaURL(c snap.Caller, purpose, id, base string, size int64) 
 // pushDelta returns the URL to which the delta of a push is sent.
 func (s *Service) pushDelta(ctx context.Context, in *deltaPushInput) (*body[api.DeltaUpload], error) {
 	c := callOf(ctx)
-	if _, err := s.base(ctx, c.caller, in.Body.Base, c.upload.Target, c.caller.Org.ID); err != nil {
+	if _, err := s.deltaBase(ctx, c.caller, in.Body.Base, c.upload.Target, c.caller.Org.ID); err != nil {
 		return nil, err
 	}
 	if in.Body.Size >= c.upload.Size {
@@ -88,7 +88,7 @@ type candidate struct {
 // snapshot, in the order of the list.
 func (s *Service) candidates(ctx context.Context, c *call, have []string) (all []candidate, err error) {
 	for _, id := range have {
-		base, err := s.base(ctx, c.caller, id, c.snapshot.Target, c.snapshot.Org.ID)
+		base, err := s.deltaBase(ctx, c.caller, id, c.snapshot.Target, c.snapshot.Org.ID)
 		if errors.Is(err, snap.ErrNotFound) || id == c.snapshot.ID {
 			continue
 		}
@@ -111,7 +111,7 @@ func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.
 		return none, err
 	}
 	result, err := s.store.Bytes(ctx, c.caller, c.snapshot.ID)
-	if err != nil || result.Size < deltaLeast {
+	if err != nil || result.Size < deltaMinFile {
 		return none, err
 	}
 	base, f, err := s.existingDelta(bases, result)
@@ -166,14 +166,14 @@ func (s *Service) openDeltaTicket(r *http.Request, purpose string) (t deltaTicke
 	return t, nil
 }
 
-// bothBytes returns the files of a delta's base and result. It fails with snap.ErrNotFound when the
-// bearer of the ticket can no longer see one of the two snapshots.
-func (s *Service) bothBytes(r *http.Request, t deltaTicket) (base, result store.Bytes, err error) {
-	if result, err = s.bytes(r, t.ticket); err != nil {
+// deltaFiles returns the files of a delta's base and result. It fails with snap.ErrNotFound when
+// the bearer of the ticket can no longer see one of the two snapshots.
+func (s *Service) deltaFiles(r *http.Request, t deltaTicket) (base, result store.Bytes, err error) {
+	if result, err = s.ticketBytes(r, t.ticket); err != nil {
 		return base, result, err
 	}
 	t.Snapshot = t.Base
-	base, err = s.bytes(r, t.ticket)
+	base, err = s.ticketBytes(r, t.ticket)
 	return base, result, err
 }
 
@@ -184,7 +184,7 @@ func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, r, err)
 		return
 	}
-	base, result, err := s.bothBytes(r, t)
+	base, result, err := s.deltaFiles(r, t)
 	var f *os.File
 	if err == nil {
 		f, err = s.transfers.deltas.openKept(nameOf(base, result))
@@ -200,7 +200,7 @@ func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "private, no-store")
 	w.Header().Set("Content-Type", "application/octet-stream")
 	allowed := func() error {
-		_, _, err := s.bothBytes(r, t)
+		_, _, err := s.deltaFiles(r, t)
 		return err
 	}
 	checked := &loadcontrol.Response{ResponseWriter: w, Piece: 8 << 20, Before: recheck(s.transfers.recheck, allowed)}
@@ -212,7 +212,7 @@ func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 // upload is then complete in the object store, and the push can be completed. An encrypted delta
 // does not replace the upload of the whole file.
 func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {
-	body := steady{r.Body, http.NewResponseController(w), s.transfers.deltas.stall}
+	body := timedBody{r.Body, http.NewResponseController(w), s.transfers.deltas.maxStall}
 	if err := s.applyDelta(r, body); err != nil {
 		s.writeError(w, r, err)
 		return
@@ -220,20 +220,20 @@ func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// steady is a request body that fails if no byte arrives for a while. Without this, a client that
-// sends nothing would keep a slot for work on deltas.
-type steady struct {
+// timedBody is a request body that fails if no byte arrives for a while. Without this, a client
+// that sends nothing would keep a slot for work on deltas.
+type timedBody struct {
 	io.ReadCloser
-	control *http.ResponseController
-	stall   time.Duration
+	control  *http.ResponseController
+	maxStall time.Duration
 }
 
 // Read implements io.Reader.
-func (s steady) Read(p []byte) (int, error) {
-	_ = s.control.SetReadDeadline(time.Now().Add(s.stall)) // by the real clock
-	n, err := s.ReadCloser.Read(p)
+func (b timedBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Now().Add(b.maxStall)) // by the real clock
+	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) { // the work that follows may take longer
-		_ = s.control.SetReadDeadline(time.Time{})
+		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
@@ -258,7 +258,7 @@ func (s *Service) applyDelta(r *http.Request, body io.ReadCloser) error {
 	if err != nil {
 		return err
 	}
-	base, err := s.base(ctx, caller, t.Base, u.Target, caller.Org.ID)
+	base, err := s.deltaBase(ctx, caller, t.Base, u.Target, caller.Org.ID)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (s *Service) applyDelta(r *http.Request, body io.ReadCloser) error {
 		return errors.Join(err, errNoDelta)
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(ctx, holdLife)
+	ctx, cancel := context.WithTimeout(ctx, rebuildLimit)
 	defer cancel()
 	defer s.dropUnused(ctx, u.Blob)
 	sent := http.MaxBytesReader(nil, body, t.Size)
@@ -280,14 +280,14 @@ func (s *Service) applyDelta(r *http.Request, body io.ReadCloser) error {
 	return s.transfers.blobs.Abort(ctx, u.Blob, u.BlobUpload)
 }
 
-// holdLife is how long one replica may take to rebuild a file. Then it stops, and another replica
-// may begin.
-const holdLife = time.Hour
+// rebuildLimit is how long one replica may take to rebuild a file. Then it stops, and another
+// replica may begin.
+const rebuildLimit = time.Hour
 
 // holdUpload reserves an upload for this request across all replicas.
 func (s *Service) holdUpload(ctx context.Context, id string) (held bool, release func(), err error) {
 	name, holder := "delta of "+id, rand.Text()
-	held, err = s.store.Lease(ctx, name, holder, holdLife)
+	held, err = s.store.Lease(ctx, name, holder, rebuildLimit)
 	return held, func() {
 		if _, err := s.store.Lease(context.WithoutCancel(ctx), name, holder, 0); err != nil {
 			s.log.WarnContext(ctx, "cannot end the lease of an upload", "error", err)

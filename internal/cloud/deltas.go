@@ -32,8 +32,8 @@ type deltas struct {
 	busy    chan struct{} // a semaphore with one slot for each concurrent piece of work
 	reserve int64         // bytes of the disk that must stay free
 
-	longest time.Duration // time limit for the work on one delta
-	stall   time.Duration // how long a delta that is being received may go without a byte
+	timeLimit time.Duration // time limit for the work on one delta
+	maxStall  time.Duration // how long a delta that is being received may go without a byte
 
 	mu      sync.Mutex
 	writing int64                // bytes of the files that are being written
@@ -42,24 +42,24 @@ type deltas struct {
 
 // The prefixes of the names of files that are being written.
 const (
-	making  = "making-"
-	copying = "copy-"
+	makingPrefix  = "making-"
+	copyingPrefix = "copy-"
 )
 
 const (
-	deltaWorkers = 2 // deltas made or applied at once
-	deltaKept    = 24 * time.Hour
-	deltaSpace   = 2 << 30   // maximum bytes of all kept deltas
-	deltaLeast   = 128 << 10 // bytes of a file; smaller files are sent whole
-	deltaWait    = 20 * time.Second
-	deltaLongest = 10 * time.Minute // time limit for the work on one delta
-	deltaStall   = time.Minute
+	deltaWorkers   = 2 // deltas made or applied at once
+	deltaMaxAge    = 24 * time.Hour
+	deltaSpace     = 2 << 30   // maximum bytes of all kept deltas
+	deltaMinFile   = 128 << 10 // bytes of a file; smaller files are sent whole
+	deltaWait      = 20 * time.Second
+	deltaTimeLimit = 10 * time.Minute // time limit for the work on one delta
+	deltaMaxStall  = time.Minute
 )
 
 // openDeltas opens the cache.
 func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, error) {
 	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), reserve: c.Limits.diskReserve(),
-		longest: deltaLongest, stall: deltaStall, useless: map[string]time.Time{}}
+		timeLimit: deltaTimeLimit, maxStall: deltaMaxStall, useless: map[string]time.Time{}}
 	var err error
 	d.dir, d.close, err = openFolder(c)
 	return d, err
@@ -69,8 +69,8 @@ func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, erro
 var errNoDelta = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service cannot work on a delta now",
 	Hint: "transfer the whole file"}
 
-// enter acquires a slot for one piece of work, or fails with errNoDelta if none is free.
-func (d *deltas) enter() (leave func(), err error) {
+// acquireSlot acquires a slot for one piece of work, or fails with errNoDelta if none is free.
+func (d *deltas) acquireSlot() (leave func(), err error) {
 	select {
 	case d.busy <- struct{}{}:
 		return func() { <-d.busy }, nil
@@ -79,9 +79,9 @@ func (d *deltas) enter() (leave func(), err error) {
 	}
 }
 
-// room reserves space for a file of this many bytes, until release is called. It removes old deltas
-// to make room. It fails with errNoDelta if the file would still use the disk reserve.
-func (d *deltas) room(bytes int64) (release func(), err error) {
+// reserveSpace reserves space for a file of this many bytes, until release is called. It removes
+// old deltas to make room. It fails with errNoDelta if the file would still use the disk reserve.
+func (d *deltas) reserveSpace(bytes int64) (release func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.sweep(bytes); !d.fits(bytes) {
@@ -109,19 +109,19 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 	if err != nil {
 		return nil, nil, err
 	}
-	file, here := object.(*os.File)
-	if !here {
+	file, isLocal := object.(*os.File)
+	if !isLocal {
 		defer object.Close()
 		content := bufio.NewReader(object)
 		if archive.Sealed(content) {
 			return nil, nil, snap.Invalid("the snapshot is encrypted", "transfer the whole file")
 		}
-		release, err := d.room(b.Size)
+		release, err := d.reserveSpace(b.Size)
 		if err != nil {
 			return nil, nil, err
 		}
 		defer release()
-		if file, err = os.CreateTemp(d.dir, copying+"*"); err != nil {
+		if file, err = os.CreateTemp(d.dir, copyingPrefix+"*"); err != nil {
 			return nil, nil, err
 		}
 		os.Remove(file.Name()) // the open file stays readable
@@ -140,7 +140,7 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 // in the announced file. An encrypted delta is only kept for pulls; rebuilt is then false.
 func (d *deltas) receive(ctx context.Context, u store.Upload, base store.Bytes, body io.Reader,
 	size int64) (rebuilt bool, err error) {
-	leave, err := d.enter()
+	leave, err := d.acquireSlot()
 	if err != nil {
 		return false, err
 	}
@@ -187,11 +187,11 @@ func (d *deltas) create(limit, size int64) (*newDelta, error) {
 	if size > limit {
 		return nil, errNoDelta
 	}
-	release, err := d.room(size)
+	release, err := d.reserveSpace(size)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(d.dir, making+"*")
+	f, err := os.CreateTemp(d.dir, makingPrefix+"*")
 	if err != nil {
 		release()
 		return nil, err
@@ -282,12 +282,12 @@ func (d *deltas) isUseless(name string) bool {
 // Neither is one that takes too long, because two files can be crafted so that comparing them takes
 // days.
 func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes) error {
-	leave, err := d.enter()
+	leave, err := d.acquireSlot()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, d.longest)
+	ctx, cancel := context.WithTimeout(ctx, d.timeLimit)
 	defer cancel()
 	now, done, err := d.open(ctx, result)
 	if err == nil {
@@ -316,15 +316,15 @@ func (d *deltas) write(ctx context.Context, name string, base, result store.Byte
 	}
 	defer done()
 	limit := min(result.Size/5*4, deltaSpace/4)
-	made, err := d.create(limit, limit)
+	file, err := d.create(limit, limit)
 	if err != nil {
 		return err
 	}
-	defer made.discard()
-	if _, err = delta.Write(ctx, made, old, now, fileOf(base), fileOf(result), limit); err != nil {
+	defer file.discard()
+	if _, err = delta.Write(ctx, file, old, now, fileOf(base), fileOf(result), limit); err != nil {
 		return err
 	}
-	return made.keep(name)
+	return file.keep(name)
 }
 
 // expire removes the deltas that are too old to be kept.
@@ -351,7 +351,7 @@ func (d *deltas) forget(blob string) error {
 // sweep removes old deltas, and the oldest ones while all of them use too much space or a file of
 // this many bytes does not fit. The caller holds mu.
 func (d *deltas) sweep(bytes int64) {
-	before := d.now().Add(-deltaKept)
+	before := d.now().Add(-deltaMaxAge)
 	for name, at := range d.useless {
 		if at.Before(before) {
 			delete(d.useless, name)
@@ -364,7 +364,7 @@ func (d *deltas) sweep(bytes int64) {
 	var files []os.FileInfo
 	total := int64(0)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), making) || strings.HasPrefix(e.Name(), copying) {
+		if strings.HasPrefix(e.Name(), makingPrefix) || strings.HasPrefix(e.Name(), copyingPrefix) {
 			continue
 		}
 		if info, err := e.Info(); err == nil {

@@ -22,20 +22,20 @@ const (
 // errRemoved means that another replica removed a new folder before it was locked.
 var errRemoved = errors.New("the folder was removed")
 
-// tempFolder creates and locks a folder of deltas inside the folder named by in. It removes the
+// tempFolder creates and locks a folder of deltas inside the folder named by parent. It removes the
 // folders of replicas that no longer run.
-func tempFolder(in string) (dir string, remove func() error, err error) {
-	sweepDeltas(in)
+func tempFolder(parent string) (dir string, remove func() error, err error) {
+	sweepDeltas(parent)
 	for range 10 {
-		if dir, remove, err = lockedFolder(in); !errors.Is(err, errRemoved) {
+		if dir, remove, err = lockedFolder(parent); !errors.Is(err, errRemoved) {
 			break
 		}
 	}
 	return dir, remove, err
 }
 
-func lockedFolder(in string) (dir string, remove func() error, err error) {
-	root, err := os.MkdirTemp(in, tempDeltas)
+func lockedFolder(parent string) (dir string, remove func() error, err error) {
+	root, err := os.MkdirTemp(parent, tempDeltas)
 	if err != nil {
 		return "", nil, err
 	}
@@ -60,8 +60,8 @@ func lockedFolder(in string) (dir string, remove func() error, err error) {
 
 // sweepDeltas removes the folders of deltas whose lock nobody holds. A folder without a lock may be
 // a new one, and stays.
-func sweepDeltas(in string) {
-	entries, err := filepath.Glob(filepath.Join(in, tempDeltas+"*", deltasLock))
+func sweepDeltas(parent string) {
+	entries, err := filepath.Glob(filepath.Join(parent, tempDeltas+"*", deltasLock))
 	if err != nil {
 		return
 	}

@@ -115,9 +115,9 @@ func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) 
 
 const challenge = `Bearer realm="snapcloud"`
 
-// ownErrors makes huma use our form of errors and match fields by their exact names only. The hooks
-// are global variables of huma, so they are set only once.
-var ownErrors = sync.OnceFunc(func() {
+// useOwnErrors makes huma use our form of errors and match fields by their exact names only. The
+// hooks are global variables of huma, so they are set only once.
+var useOwnErrors = sync.OnceFunc(func() {
 	huma.ValidateStrictCasing = true
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
 		return humaProblem(context.Background(), status, msg, errs)

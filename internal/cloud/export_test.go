@@ -37,10 +37,10 @@ func (s *Service) Described() *huma.OpenAPI { return s.web.openAPI }
 func (s *Service) Deltas() string { return s.transfers.deltas.dir }
 
 // DeltaTakes limits the work on one delta.
-func (s *Service) DeltaTakes(most time.Duration) { s.transfers.deltas.longest = most }
+func (s *Service) DeltaTakes(most time.Duration) { s.transfers.deltas.timeLimit = most }
 
 // DeltaStalls sets how long a delta that is being received may go without a byte.
-func (s *Service) DeltaStalls(most time.Duration) { s.transfers.deltas.stall = most }
+func (s *Service) DeltaStalls(most time.Duration) { s.transfers.deltas.maxStall = most }
 
 // ExpireDeltas removes old deltas, as the background work does.
 func (s *Service) ExpireDeltas() { s.transfers.deltas.expire() }
@@ -67,7 +67,7 @@ func WarnOfPlain(t *testing.T, log *slog.Logger, publicURL, blobURL string) {
 		}
 		s.transfers.blobs = objects
 	}
-	s.warnOfPlain(t.Context())
+	s.warnUnencrypted(t.Context())
 }
 
 // Ran runs a function as background work of this name.

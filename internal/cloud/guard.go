@@ -138,7 +138,7 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	if rt.do != "" {
 		err := snap.Allowed(caller, rt.do, c.snapshot)
 		if err != nil && changing(r) { // reading shares is not an attempt to share
-			err = s.refused(ctx, c, rt.do, err)
+			err = s.recordRefusal(ctx, c, rt.do, err)
 		}
 		if err != nil {
 			return nil, err
@@ -175,7 +175,7 @@ func (s *Service) admitTo(ctx context.Context, c *call, id string, do snap.Actio
 		return err
 	}
 	if err := snap.Allowed(c.caller, do, c.snapshot); err != nil {
-		return s.refused(ctx, c, do, err)
+		return s.recordRefusal(ctx, c, do, err)
 	}
 	return nil
 }
@@ -210,8 +210,8 @@ func checkSurplus(op *huma.Operation, r *http.Request) error {
 	return nil
 }
 
-// refused records the refusal of a share, deletion or decline, and returns the refusal.
-func (s *Service) refused(ctx context.Context, c *call, do snap.Action, refusal error) error {
+// recordRefusal records the refusal of a share, deletion or decline, and returns the refusal.
+func (s *Service) recordRefusal(ctx context.Context, c *call, do snap.Action, refusal error) error {
 	action := map[snap.Action]snap.AuditAction{snap.ActShare: snap.AuditShareRefused,
 		snap.ActShareOrg: snap.AuditShareRefused, snap.ActDelete: snap.AuditDeleteRefused,
 		snap.ActDecline: snap.AuditDeclineRefused}[do]

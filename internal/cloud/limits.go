@@ -46,8 +46,7 @@ type Limits struct {
 	Connections         int    `yaml:"connections" koanf:"connections"`
 }
 
-// The default limits. For scale: a person with a terminal makes a few requests a second, and a page
-// of 50 snapshots costs about a millisecond of one core.
+// The default limits.
 const (
 	defaultPerCredential = 6000
 	defaultPerAddress    = 60_000

@@ -47,89 +47,88 @@ type metrics struct {
 	pruned     *prometheus.CounterVec
 }
 
-// maker creates and registers metrics.
-type maker struct{ registry *prometheus.Registry }
+// metricFactory creates and registers metrics.
+type metricFactory struct{ registry *prometheus.Registry }
 
-func (m maker) counter(name, help string, labels ...string) *prometheus.CounterVec {
+func (f metricFactory) counter(name, help string, labels ...string) *prometheus.CounterVec {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	m.registry.MustRegister(v)
+	f.registry.MustRegister(v)
 	return v
 }
 
-func (m maker) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+func (f metricFactory) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	m.registry.MustRegister(v)
+	f.registry.MustRegister(v)
 	return v
 }
 
 // histogram returns a histogram whose first bucket ends at shortest. Each further bucket ends at
 // 2.5 times the end of the previous bucket.
-func (m maker) histogram(name, help string, shortest time.Duration, labels ...string) *prometheus.HistogramVec {
+func (f metricFactory) histogram(name, help string, shortest time.Duration, labels ...string) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest.Seconds(), 2.5, 12),
 	}, labels)
-	m.registry.MustRegister(v)
+	f.registry.MustRegister(v)
 	return v
 }
 
 func newMetrics(version string) *metrics {
 	r := prometheus.NewRegistry()
-	make := maker{r}
+	create := metricFactory{r}
 	m := &metrics{
 		registry: r,
-		build: make.gauge("snapcloud_build_info", "1, with the version of the program and of Go.", "version",
+		build: create.gauge("snapcloud_build_info", "1, with the version of the program and of Go.", "version",
 			"go_version"),
 
-		requests: make.counter("snapcloud_http_requests_total", "Requests answered, by route and status.", "route",
+		requests: create.counter("snapcloud_http_requests_total", "Requests answered, by route and status.", "route",
 			"status"),
-		refused: make.counter("snapcloud_http_refused_total", "Requests and connections refused because of a limit.",
+		refused: create.counter("snapcloud_http_refused_total", "Requests and connections refused because of a limit.",
 			"reason"),
-		seconds: make.histogram("snapcloud_http_request_duration_seconds", "Time to answer, by route.",
+		seconds: create.histogram("snapcloud_http_request_duration_seconds", "Time to answer, by route.",
 			500*time.Microsecond, "route"),
-		inFlight: make.gauge("snapcloud_http_requests_in_flight", "Requests being answered now.").WithLabelValues(),
-		panics:   make.counter("snapcloud_panics_total", "Requests that ended in a panic.").WithLabelValues(),
-		ready:    make.gauge("snapcloud_ready", "1 if this worked at the last request for /readyz.", "what"),
+		inFlight: create.gauge("snapcloud_http_requests_in_flight", "Requests being answered now.").WithLabelValues(),
+		panics:   create.counter("snapcloud_panics_total", "Requests that ended in a panic.").WithLabelValues(),
+		ready:    create.gauge("snapcloud_ready", "1 if this worked at the last request for /readyz.", "what"),
 
-		queries: make.histogram("snapcloud_database_query_duration_seconds", "Time of a statement, by kind.",
+		queries: create.histogram("snapcloud_database_query_duration_seconds", "Time of a statement, by kind.",
 			50*time.Microsecond, "kind"),
-		queryErrors: make.counter("snapcloud_database_query_errors_total", "Statements that failed, by kind.", "kind"),
-		s3: make.histogram("snapcloud_s3_request_duration_seconds",
+		queryErrors: create.counter("snapcloud_database_query_errors_total", "Statements that failed, by kind.",
+			"kind"),
+		s3: create.histogram("snapcloud_s3_request_duration_seconds",
 			"Time of a request to S3 until its headers, by method.", time.Millisecond, "method"),
-		s3Requests: make.counter("snapcloud_s3_requests_total",
-			"Requests to S3, by method and status; the status is 0 without a response.",
-			"method", "status"),
+		s3Requests: create.counter("snapcloud_s3_requests_total",
+			"Requests to S3, by method and status; the status is 0 without a response.", "method", "status"),
 
-		transferred: make.counter("snapcloud_transfer_bytes_total",
+		transferred: create.counter("snapcloud_transfer_bytes_total",
 			"Bytes of snapshots and deltas sent through this process; with S3, only deltas.", "direction"),
-		pushes: make.counter("snapcloud_pushes_total", "Completed pushes.").WithLabelValues(),
-		pushedBytes: make.counter("snapcloud_pushed_bytes_total",
+		pushes: create.counter("snapcloud_pushes_total", "Completed pushes.").WithLabelValues(),
+		pushedBytes: create.counter("snapcloud_pushed_bytes_total",
 			"Bytes of the snapshots of completed pushes.").WithLabelValues(),
-		pulls: make.counter("snapcloud_pulls_total", "Started pulls, counted by download links.").WithLabelValues(),
-		logins: make.counter("snapcloud_logins_total",
+		pulls: create.counter("snapcloud_pulls_total", "Started pulls, counted by download links.").WithLabelValues(),
+		logins: create.counter("snapcloud_logins_total",
 			"Sign-ins and refreshes that ended, by way to sign in and outcome.", "door", "outcome"),
 
-		jobs: make.counter("snapcloud_job_runs_total", "Runs of background work by this process, by outcome.", "work",
+		jobs: create.counter("snapcloud_job_runs_total", "Runs of background work by this process, by outcome.", "work",
 			"outcome"),
-		jobSeconds: make.histogram("snapcloud_job_duration_seconds", "Time of a run of background work.",
-			time.Millisecond,
-			"work"),
-		clockSkew: make.gauge("snapcloud_clock_skew_seconds",
+		jobSeconds: create.histogram("snapcloud_job_duration_seconds", "Time of a run of background work.",
+			time.Millisecond, "work"),
+		clockSkew: create.gauge("snapcloud_clock_skew_seconds",
 			"Largest difference between the clocks of running replicas."),
-		leases: make.gauge("snapcloud_lease_held", "1 if this process does the background work now.", "work"),
-		deliveries: make.counter("snapcloud_webhook_deliveries_total", "Attempts to deliver a webhook, by outcome.",
+		leases: create.gauge("snapcloud_lease_held", "1 if this process does the background work now.", "work"),
+		deliveries: create.counter("snapcloud_webhook_deliveries_total", "Attempts to deliver a webhook, by outcome.",
 			"outcome"),
-		pruned: make.counter("snapcloud_pruned_principals_total",
+		pruned: create.counter("snapcloud_pruned_principals_total",
 			"Accounts and groups deleted because nothing refers to them, by kind.", "kind"),
 	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.build.WithLabelValues(version, runtime.Version()).Set(1)
-	m.begin()
+	m.initSeries()
 	return m
 }
 
-// begin creates the series that dashboards and alerts read. A counter that first appears with an
-// event hides that event, because a rate needs an earlier value.
-func (m *metrics) begin() {
+// initSeries creates the series that dashboards and alerts read. A counter that first appears with
+// an event hides that event, because a rate needs an earlier value.
+func (m *metrics) initSeries() {
 	zero := func(c *prometheus.CounterVec, labels ...string) { c.WithLabelValues(labels...) }
 	for _, direction := range []string{"up", "down"} {
 		zero(m.transferred, direction)
@@ -157,11 +156,11 @@ func (m *metrics) begin() {
 		zero(m.jobs, work, "ok")
 		zero(m.jobs, work, "failed")
 	}
-	m.beginRequests("none")
+	m.initRequestSeries("none")
 }
 
-// beginS3 creates the series of requests to S3.
-func (m *metrics) beginS3() {
+// initS3Series creates the series of requests to S3.
+func (m *metrics) initS3Series() {
 	for _, method := range []string{"GET", "HEAD", "PUT", "POST", "DELETE"} {
 		for _, status := range []string{"0", "200", "500", "503"} {
 			m.s3Requests.WithLabelValues(method, status)
@@ -169,19 +168,19 @@ func (m *metrics) beginS3() {
 	}
 }
 
-// beginRoutes creates the series of the requests of all routes.
-func (m *metrics) beginRoutes(paths map[string]*huma.PathItem) {
+// initRouteSeries creates the series of the requests of all routes.
+func (m *metrics) initRouteSeries(paths map[string]*huma.PathItem) {
 	for path, item := range paths {
 		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
 			if o != nil {
-				m.beginRequests(o.Method + " " + path)
+				m.initRequestSeries(o.Method + " " + path)
 			}
 		}
 	}
 }
 
-// beginRequests creates the series of the requests of one route.
-func (m *metrics) beginRequests(route string) {
+// initRequestSeries creates the series of the requests of one route.
+func (m *metrics) initRequestSeries(route string) {
 	for _, status := range []string{"200", "500", "503"} {
 		m.requests.WithLabelValues(route, status)
 	}
@@ -198,11 +197,11 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// login counts a sign-in or refresh; see signin.Options.
-func (m *metrics) login(door, outcome string) { m.logins.WithLabelValues(door, outcome).Inc() }
+// countLogin counts a sign-in or refresh; see signin.Options.
+func (m *metrics) countLogin(door, outcome string) { m.logins.WithLabelValues(door, outcome).Inc() }
 
-// ran records a run of background work.
-func (m *metrics) ran(job string, err error, took time.Duration) {
+// recordJob records a run of background work.
+func (m *metrics) recordJob(job string, err error, took time.Duration) {
 	m.jobSeconds.WithLabelValues(job).Observe(took.Seconds())
 	if err != nil {
 		m.jobs.WithLabelValues(job, "failed").Inc()
@@ -211,8 +210,8 @@ func (m *metrics) ran(job string, err error, took time.Duration) {
 	m.jobs.WithLabelValues(job, "ok").Inc()
 }
 
-// lease records whether this process holds the lease of a job.
-func (m *metrics) lease(job string, held bool) { m.leases.WithLabelValues(job).Set(number(held)) }
+// recordLease records whether this process holds the lease of a job.
+func (m *metrics) recordLease(job string, held bool) { m.leases.WithLabelValues(job).Set(number(held)) }
 
 func number(yes bool) float64 {
 	if yes {
@@ -221,8 +220,8 @@ func number(yes bool) float64 {
 	return 0
 }
 
-// answered records a request that was answered.
-func (m *metrics) answered(route string, status int, took time.Duration) {
+// recordRequest records a request that was answered.
+func (m *metrics) recordRequest(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())
 }

@@ -15,8 +15,8 @@ import (
 	"snap/internal/store"
 )
 
-// info collects the fields of a request's log line.
-type info struct {
+// requestInfo collects the fields of a request's log line.
+type requestInfo struct {
 	id     string
 	caller snap.Caller
 	err    error // the cause if the response is an internal error
@@ -26,7 +26,7 @@ type infoKey struct{}
 
 // requestID returns the ID of the request, which is also in the response.
 func requestID(ctx context.Context) string {
-	if i, ok := ctx.Value(infoKey{}).(*info); ok {
+	if i, ok := ctx.Value(infoKey{}).(*requestInfo); ok {
 		return i.id
 	}
 	return ""
@@ -34,27 +34,27 @@ func requestID(ctx context.Context) string {
 
 // noteCaller records the caller for the log line.
 func noteCaller(ctx context.Context, c snap.Caller) {
-	if i, ok := ctx.Value(infoKey{}).(*info); ok {
+	if i, ok := ctx.Value(infoKey{}).(*requestInfo); ok {
 		i.caller = c
 	}
 }
 
 // noteError records an internal error for the log line. It returns false outside a request.
 func noteError(ctx context.Context, err error) bool {
-	i, ok := ctx.Value(infoKey{}).(*info)
+	i, ok := ctx.Value(infoKey{}).(*requestInfo)
 	if ok {
 		i.err = err
 	}
 	return ok
 }
 
-var cleanID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // apiDeadline limits the time of a request that does not transfer a snapshot's bytes. The request's
-// context ends earlier, after workFor, so that there is time to send an error.
+// context ends earlier, after contextDeadline, so that there is time to send an error.
 const (
-	apiDeadline = 60 * time.Second
-	workFor     = 50 * time.Second
+	apiDeadline     = 60 * time.Second
+	contextDeadline = 50 * time.Second
 )
 
 // wrap is the middleware of every request: it sets the request ID, a time limit and headers,
@@ -63,8 +63,8 @@ const (
 func (s *Service) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		i := &info{id: r.Header.Get("X-Request-Id")}
-		if !cleanID.MatchString(i.id) {
+		i := &requestInfo{id: r.Header.Get("X-Request-Id")}
+		if !requestIDPattern.MatchString(i.id) {
 			i.id = rand.Text()
 		}
 		w.Header().Set("X-Request-Id", i.id)
@@ -80,14 +80,14 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 			control := http.NewResponseController(w)
 			control.SetReadDeadline(deadline)
 			control.SetWriteDeadline(deadline)
-			bounded, cancel := context.WithDeadline(r.Context(), started.Add(workFor))
+			bounded, cancel := context.WithDeadline(r.Context(), started.Add(contextDeadline))
 			defer cancel()
 			r = r.WithContext(bounded)
 		}
 		r = mayUseReserve(r)
 		ctx := snap.WithOrigin(r.Context(), snap.Origin{Address: s.address(r), RequestID: i.id})
 		r = r.WithContext(context.WithValue(ctx, infoKey{}, i))
-		ctx, ended := s.telemetry.tracing.request(r)
+		ctx, endSpan := s.telemetry.tracing.request(r)
 		r = r.WithContext(ctx)
 		out := &loadcontrol.Response{ResponseWriter: w}
 		s.telemetry.metrics.inFlight.Inc()
@@ -103,7 +103,7 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 					s.writeError(out, r, &snap.Error{Code: snap.CodeInternal})
 				}
 			}
-			ended(s.observe(r, i, out, time.Since(started)), out.Status)
+			endSpan(s.observe(r, i, out, time.Since(started)), out.Status)
 		}()
 		next.ServeHTTP(out, r)
 	})
@@ -127,12 +127,13 @@ func reducesAccess(r *http.Request) bool {
 
 // observe records the metrics and the log line of a response, and returns the route that handled
 // the request.
-func (s *Service) observe(r *http.Request, i *info, out *loadcontrol.Response, took time.Duration) (route string) {
+func (s *Service) observe(r *http.Request, i *requestInfo, out *loadcontrol.Response,
+	took time.Duration) (route string) {
 	route = r.Pattern
 	if route == "" {
 		route = "none"
 	}
-	s.telemetry.metrics.answered(route, out.Status, took)
+	s.telemetry.metrics.recordRequest(route, out.Status, took)
 	if strings.HasPrefix(route, "GET /blobs/") {
 		s.telemetry.metrics.transferred.WithLabelValues("down").Add(float64(out.Bytes))
 	}

@@ -142,15 +142,15 @@ func describeErrors(op *huma.Operation, codes []snap.Code) {
 		response := &huma.Response{Content: map[string]*huma.MediaType{}}
 		media := &huma.MediaType{Schema: problem["application/problem+json"].Schema,
 			Examples: map[string]*huma.Example{}}
-		var says []string
+		var texts []string
 		for _, info := range infos {
-			says = append(says, "`"+string(info.Code)+"`: "+info.Title)
+			texts = append(texts, "`"+string(info.Code)+"`: "+info.Title)
 			media.Examples[string(info.Code)] = &huma.Example{Value: api.Problem{
 				Type: info.Code.Type(), Title: info.Title, Status: status, Detail: info.Title, Code: info.Code,
 				RequestID: "Q7XK2B4M",
 			}}
 		}
-		response.Description = strings.Join(says, "; ")
+		response.Description = strings.Join(texts, "; ")
 		response.Content["application/problem+json"] = media
 		op.Responses[strconv.Itoa(status)] = response
 	}
@@ -169,12 +169,12 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	has := func(part string) bool { return strings.Contains(below, part) }
 	is := func(ids ...string) bool { return slices.Contains(ids, rt.id) }
 	sharing := rt.do == snap.ActShare || rt.do == snap.ActShareOrg
-	makes := method == http.MethodPost && sharing && !is("unshare-with")
+	creates := method == http.MethodPost && sharing && !is("unshare-with")
 	add(authenticated, snap.CodeUnauthenticated)
 	add(authenticated && (rt.do != "" || is("create-key", "list-keys", "list-sessions")), snap.CodeForbidden)
 	add(sharing || rt.do == snap.ActDelete || rt.do == snap.ActDecline || rt.do == snap.ActDescribe,
 		snap.CodeUserAttributionRequired)
-	add(makes || is("create-channel"), snap.CodePolicy, snap.CodeConfirm)
+	add(creates || is("create-channel"), snap.CodePolicy, snap.CodeConfirm)
 	add(is("create-key"), snap.CodePolicy)
 	add(has("{") || is("explain-access", "audience-then"), snap.CodeNotFound)
 	add(has("group") && sharing || is("share-with", "unshare-with", "newcomers", "create-channel"),

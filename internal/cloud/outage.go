@@ -24,8 +24,8 @@ type outages struct {
 
 // outage describes one part that does not work at present.
 type outage struct {
-	since, said time.Time
-	failures    int
+	since, logged time.Time
+	failures      int
 }
 
 func newOutages(log *slog.Logger, now func() time.Time) *outages {
@@ -51,15 +51,15 @@ func (o *outages) failed(ctx context.Context, what string, err error) {
 		o.open[what] = at
 	}
 	at.failures++
-	says, count := begins || now.Sub(at.said) >= repeatOutage, at.failures
-	if says {
-		at.said = now
+	logs, count := begins || now.Sub(at.logged) >= repeatOutage, at.failures
+	if logs {
+		at.logged = now
 	}
 	o.mu.Unlock()
 	switch {
 	case begins:
 		o.log.WarnContext(ctx, "a part of the service fails and is tried again", "what", what, "error", err)
-	case says:
+	case logs:
 		o.log.WarnContext(ctx, "a part of the service still fails", "what", what, "failures", count,
 			"since", at.since.UTC(), "error", err)
 	}

@@ -23,14 +23,14 @@ func (s *Service) private() http.Handler {
 		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol,
 		"trace": pprof.Trace,
 	} {
-		mux.Handle("GET /debug/pprof/"+path, byAddress(h))
+		mux.Handle("GET /debug/pprof/"+path, refuseHostNames(h))
 	}
 	return mux
 }
 
-// byAddress refuses requests for a host name other than localhost. Otherwise a web page whose name
+// refuseHostNames refuses requests for a host name other than localhost. Otherwise a web page whose name
 // resolves to this machine could read a profile, which holds memory contents.
-func byAddress(next http.Handler) http.Handler {
+func refuseHostNames(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(r.Host); err == nil {

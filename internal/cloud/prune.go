@@ -18,14 +18,14 @@ type Accounts struct {
 // The default and the minimum age at which accounts are deleted. The minimum is a little longer
 // than the time for which notices and webhook messages are kept.
 const (
-	pruneAfter    = 400 * 24 * time.Hour
-	minPruneAfter = 31 * 24 * time.Hour
+	defaultPruneAfter = 400 * 24 * time.Hour
+	minPruneAfter     = 31 * 24 * time.Hour
 )
 
 // pruneAfter returns how long an account is kept after the person left.
 func (a Accounts) pruneAfter() (time.Duration, error) {
 	if a.PruneAfter == "" {
-		return pruneAfter, nil
+		return defaultPruneAfter, nil
 	}
 	d, err := snap.ParseDuration(a.PruneAfter)
 	if err != nil {

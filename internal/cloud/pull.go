@@ -73,9 +73,9 @@ func (s *Service) openTicket(token string) (t ticket, err error) {
 	return t, nil
 }
 
-// bytes returns the object that a ticket currently gives access to. It fails with snap.ErrNotFound
-// if the caller can no longer see the snapshot.
-func (s *Service) bytes(r *http.Request, t ticket) (store.Bytes, error) {
+// ticketBytes returns the object that a ticket currently gives access to. It fails with
+// snap.ErrNotFound if the caller can no longer see the snapshot.
+func (s *Service) ticketBytes(r *http.Request, t ticket) (store.Bytes, error) {
 	ctx := r.Context()
 	caller, err := s.auth.Recheck(r, t.Kind, t.Credential, t.Principal)
 	if errors.Is(err, snap.ErrUnauthenticated) {
@@ -99,7 +99,7 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, r, err)
 		return
 	}
-	b, err := s.bytes(r, t)
+	b, err := s.ticketBytes(r, t)
 	if err != nil {
 		s.writeError(w, r, err)
 		return
@@ -108,7 +108,7 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	allowed := func() error {
-		_, err := s.bytes(r, t)
+		_, err := s.ticketBytes(r, t)
 		return err
 	}
 	checked := &loadcontrol.Response{ResponseWriter: w, Piece: 8 << 20, Before: recheck(s.transfers.recheck, allowed)}

@@ -98,7 +98,7 @@ func (s *Service) finishLostUpload(ctx context.Context, caller snap.Caller, u st
 	if err != nil {
 		return nil, err
 	}
-	s.pushed(sn)
+	s.countPush(sn)
 	return &body[api.UploadPlan]{api.UploadPlan{ID: sn.ID, Exists: true, Present: []api.PartRef{}}}, nil
 }
 
@@ -218,12 +218,12 @@ func (s *Service) completePush(ctx context.Context, _ *ByID) (*body[api.Snapshot
 	if err != nil {
 		return nil, err
 	}
-	s.pushed(sn)
+	s.countPush(sn)
 	return &body[api.Snapshot]{wireSnapshot(sn)}, nil
 }
 
-// pushed counts a completed push.
-func (s *Service) pushed(sn snap.Snapshot) {
+// countPush counts a completed push.
+func (s *Service) countPush(sn snap.Snapshot) {
 	s.telemetry.metrics.pushes.Inc()
 	s.telemetry.metrics.pushedBytes.Add(float64(sn.Size))
 }

@@ -216,11 +216,11 @@ func describe(doc *huma.OpenAPI, op *huma.Operation, method, path, mounts, publi
 		out.Parameters = append(out.Parameters, field{Name: p.Name, In: p.In, Type: typeName(p.Schema),
 			Doc: p.Description, Required: p.Required})
 	}
-	ask := request{method: method, path: path, parameters: op.Parameters, url: publicURL}
+	example := request{method: method, path: path, parameters: op.Parameters, url: publicURL}
 	if op.RequestBody != nil {
 		if body := op.RequestBody.Content["application/json"]; body != nil {
 			out.Request = fields(doc, body.Schema)
-			ask.body = exampleOf(doc, body.Schema)
+			example.body = exampleOf(doc, body.Schema)
 		}
 	}
 	for status, response := range op.Responses {
@@ -239,14 +239,14 @@ func describe(doc *huma.OpenAPI, op *huma.Operation, method, path, mounts, publi
 	slices.SortFunc(out.Errors, func(a, b snap.CodeInfo) int {
 		return cmp.Or(cmp.Compare(a.Status, b.Status), cmp.Compare(a.Code, b.Code))
 	})
-	ask.mount, ask.secret = api.MountAgent, "$SNAP_KEY"
+	example.mount, example.secret = api.MountAgent, "$SNAP_KEY"
 	switch {
 	case mounts == "":
-		ask.mount, ask.secret = "", ""
+		example.mount, example.secret = "", ""
 	case mounts != "both mounts":
-		ask.mount, ask.secret = api.MountUser, "$SNAP_TOKEN"
+		example.mount, example.secret = api.MountUser, "$SNAP_TOKEN"
 	}
-	out.Curl, out.Go = ask.curl(), ask.golang()
+	out.Curl, out.Go = example.curl(), example.golang()
 	return out
 }
 

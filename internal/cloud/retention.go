@@ -77,19 +77,19 @@ func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.Ret
 }
 
 // expire deletes snapshots that no rule keeps and returns those it deleted.
-func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (gone []snap.Snapshot, err error) {
+func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (deleted []snap.Snapshot, err error) {
 	for _, sn := range old {
-		key, went, err := s.store.Expire(ctx, sn)
+		key, ok, err := s.store.Expire(ctx, sn)
 		if err != nil {
-			return gone, err
+			return deleted, err
 		}
-		if !went {
+		if !ok {
 			continue
 		}
-		gone = append(gone, sn)
+		deleted = append(deleted, sn)
 		s.dropBytes(ctx, key)
 	}
-	return gone, nil
+	return deleted, nil
 }
 
 // expireAll applies the rules of every open organization. It is background work.
@@ -107,14 +107,14 @@ func (s *Service) expireAll(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			gone, err := s.expire(ctx, old)
+			deleted, err := s.expire(ctx, old)
 			if err != nil {
 				return err
 			}
-			if len(gone) > 0 {
-				s.log.Info("retention deleted snapshots", "org", org.Slug, "count", len(gone))
+			if len(deleted) > 0 {
+				s.log.Info("retention deleted snapshots", "org", org.Slug, "count", len(deleted))
 			}
-			if len(gone) < expireBatch {
+			if len(deleted) < expireBatch {
 				break
 			}
 		}

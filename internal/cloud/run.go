@@ -45,7 +45,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	}
 	defer stopPrivate()
 	server := s.newServer()
-	background := s.startBackground(ctx)
+	waitForBackground := s.startBackground(ctx)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	if len(c.Organizations) == 0 {
@@ -67,7 +67,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close() // downloads resume with their next range
 	}
-	background()
+	waitForBackground()
 	return err
 }
 

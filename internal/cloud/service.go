@@ -68,7 +68,7 @@ type telemetry struct {
 type background struct {
 	collectEvery time.Duration // see Options
 	hookClient   *http.Client  // delivers webhooks
-	checkpoints  *keptCheckpoints
+	checkpoints  *checkpointBucket
 	tests        *limit.Limiter // limits test messages to webhooks
 }
 
@@ -96,13 +96,14 @@ type Options struct {
 	Again bool
 }
 
-const recheckBytes = 900 * time.Millisecond
+// defaultRecheck is the default of Options.Recheck.
+const defaultRecheck = 900 * time.Millisecond
 
 // New opens the database and the object store, applies the configuration's organizations and local
 // users, closes the organizations that the configuration does not list, and returns the service.
 // The caller must close the service after the last request.
 func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
-	ownErrors()
+	useOwnErrors()
 	s = newService(c, o)
 	if s.telemetry.tracing, err = newTracing(ctx, c.Tracing, o.Version, s.log); err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if s.background.checkpoints, err = c.Audit.openCheckpoints(ctx, s.now); err != nil {
 		return nil, err
 	}
-	s.warnOfPlain(ctx)
+	s.warnUnencrypted(ctx)
 	if err := s.claimAtStart(ctx); err != nil {
 		return nil, err
 	}
@@ -150,7 +151,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if s.web.handler, err = s.build(o.Version); err != nil {
 		return nil, err
 	}
-	s.telemetry.metrics.beginRoutes(s.web.openAPI.Paths)
+	s.telemetry.metrics.initRouteSeries(s.web.openAPI.Paths)
 	if err := s.applySettings(ctx); err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func newService(c Config, o Options) *Service {
 		o.Now = time.Now
 	}
 	s := &Service{config: c, log: o.Log, now: o.Now,
-		transfers: transfers{recheck: cmp.Or(o.Recheck, recheckBytes)},
+		transfers: transfers{recheck: cmp.Or(o.Recheck, defaultRecheck)},
 		telemetry: telemetry{metrics: newMetrics(o.Version)},
 		background: background{collectEvery: cmp.Or(o.CollectEvery, collectEvery),
 			hookClient: newHookClient(c.Webhooks.AllowPrivate)}}
@@ -197,7 +198,7 @@ func (s *Service) openBlobs(ctx context.Context) error {
 			return fmt.Errorf("open the object store: %w", err)
 		}
 		s.transfers.blobs = objects
-		s.telemetry.metrics.beginS3()
+		s.telemetry.metrics.initS3Series()
 		return nil
 	}
 	dir := filepath.Join(s.config.DataDir, "blobs")
@@ -256,8 +257,7 @@ func (s *Service) openAuth(ctx context.Context, limiter *limit.Limiter) (err err
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
 		Organizations: s.config.signIn(), ListOrganizations: s.config.listsOrganizations(), TrustedProxies: proxies,
-		Sealer: sealer,
-		Now:    s.now, Log: s.log, Count: s.telemetry.metrics.login,
+		Sealer: sealer, Now: s.now, Log: s.log, Count: s.telemetry.metrics.countLogin,
 	})
 	if err != nil {
 		return fmt.Errorf("start the auth service: %w", err)
@@ -336,7 +336,7 @@ func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 				Detail: "this path supports only " + allowed})
 			return
 		}
-		if forPeople(r) {
+		if isPageRequest(r) {
 			s.web.notFound.ServeHTTP(w, r)
 			return
 		}
@@ -345,8 +345,8 @@ func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// forPeople reports whether a browser requests a page at a path that is not for programs.
-func forPeople(r *http.Request) bool {
+// isPageRequest reports whether a browser requests a page at a path that is not for programs.
+func isPageRequest(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") &&
 		!strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/blobs/")
 }

@@ -23,14 +23,14 @@ func (s *Service) applySettings(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		settings := s.config.common()
+		settings := s.config.commonSettings()
 		o.settings(settings)
 		for name, value := range settings {
 			switch {
 			case value == "":
 				delete(settings, name)
 			case isSecret(name):
-				settings[name] = keyed(key, value)
+				settings[name] = keyedDigest(key, value)
 			}
 		}
 		if err := s.store.ApplySettings(ctx, org.ID, settings, isSecret); err != nil {
@@ -45,21 +45,21 @@ func isSecret(name string) bool {
 	return strings.HasSuffix(name, ".password") || strings.HasSuffix(name, ".client_secret")
 }
 
-// keyed returns a digest of a secret. Somebody who can read the digest but not the key cannot try
-// passwords against it.
-func keyed(key []byte, value string) string {
+// keyedDigest returns a digest of a secret. Somebody who can read the digest but not the key cannot
+// try passwords against it.
+func keyedDigest(key []byte, value string) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(value))
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// common returns the settings of the service that affect sign-in or the contents of the audit log
-// in every organization.
-func (c Config) common() map[string]string {
+// commonSettings returns the settings of the service that affect sign-in or the contents of the
+// audit log in every organization.
+func (c Config) commonSettings() map[string]string {
 	return map[string]string{
 		"public_url": c.PublicURL, "auth.issuer": c.Auth.Issuer, "auth.audience": c.Auth.Audience,
-		"auth.client_id": c.Auth.ClientID, "trust_proxies": sorted(c.TrustProxies),
-		"webhooks.allow_private": textOfSwitch(c.Webhooks.AllowPrivate), "allow_local": textOfSwitch(c.AllowLocal),
+		"auth.client_id": c.Auth.ClientID, "trust_proxies": joinSorted(c.TrustProxies),
+		"webhooks.allow_private": switchText(c.Webhooks.AllowPrivate), "allow_local": switchText(c.AllowLocal),
 	}
 }
 
@@ -70,8 +70,8 @@ func (o Organization) settings(to map[string]string) {
 	to["policy.max_staleness"], to["policy.max_login"] = o.Policy.MaxStaleness, o.Policy.MaxLogin
 	for name, value := range map[string]string{
 		"type": in.Type, "issuer": in.Issuer, "client_id": in.ClientID, "client_secret": in.ClientSecret,
-		"scopes": sorted(in.Scopes), "domains": sorted(in.Domains), "groups_claim": in.GroupsClaim,
-		"allow_private": textOfSwitch(in.AllowPrivate), "recheck": in.Recheck,
+		"scopes": joinSorted(in.Scopes), "domains": joinSorted(in.Domains), "groups_claim": in.GroupsClaim,
+		"allow_private": switchText(in.AllowPrivate), "recheck": in.Recheck,
 	} {
 		to["sign_in."+name] = value
 	}
@@ -79,21 +79,21 @@ func (o Organization) settings(to map[string]string) {
 		to["trust."+t.Name] = t.String()
 	}
 	for role, groups := range in.Roles {
-		to["sign_in.roles."+string(role)] = sorted(groups)
+		to["sign_in.roles."+string(role)] = joinSorted(groups)
 	}
 	for _, u := range o.Users {
 		at := "users." + strings.ToLower(u.Email)
-		to[at] = strings.TrimRight(string(u.Role)+" "+sorted(u.Groups), " ")
+		to[at] = strings.TrimRight(string(u.Role)+" "+joinSorted(u.Groups), " ")
 		to[at+".password"] = u.Password
 	}
 }
 
-func sorted(texts []string) string {
+func joinSorted(texts []string) string {
 	return strings.Join(slices.Sorted(slices.Values(texts)), ", ")
 }
 
-// textOfSwitch formats a switch. Off is "", like a missing setting.
-func textOfSwitch(on bool) string {
+// switchText formats a switch. Off is "", like a missing setting.
+func switchText(on bool) string {
 	if on {
 		return strconv.FormatBool(on)
 	}

@@ -56,7 +56,7 @@ type orgInput struct {
 
 // shareWith makes shares. All routes that share call it. It checks the input and the policy, and
 // returns the warning about data that is not sanitized.
-func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed bool) (made []snap.ShareChange,
+func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed bool) (changes []snap.ShareChange,
 	warning string, err error) {
 	c := callOf(ctx)
 	if slices.Contains(with.Orgs, c.caller.Org.Slug) {
@@ -68,13 +68,13 @@ func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed boo
 		return nil, "", err
 	}
 	if err := policy.CheckShares(c.snapshot.Type, with, confirmed, s.now()); err != nil {
-		return nil, "", s.refused(ctx, c, snap.ActShare, err)
+		return nil, "", s.recordRefusal(ctx, c, snap.ActShare, err)
 	}
 	if err := s.checkCertificate(ctx, c, policy); err != nil {
 		return nil, "", err
 	}
-	made, newcomers, err := s.store.ShareWith(ctx, c.caller, c.snapshot, with)
-	return made, unsanitizedWarning(c.snapshot.Type, made, newcomers), err
+	changes, newcomers, err := s.store.ShareWith(ctx, c.caller, c.snapshot, with)
+	return changes, unsanitizedWarning(c.snapshot.Type, changes, newcomers), err
 }
 
 // checkCertificate refuses a share if the policy requires a certificate and the snapshot has no
@@ -88,21 +88,21 @@ func (s *Service) checkCertificate(ctx context.Context, c *call, policy snap.Pol
 		return err
 	}
 	if err := policy.CheckCertificate(found); err != nil {
-		return s.refused(ctx, c, snap.ActShare, err)
+		return s.recordRefusal(ctx, c, snap.ActShare, err)
 	}
 	return nil
 }
 
 // unsanitizedWarning says who can now see original data. It is empty if the snapshot is sanitized
 // or the share adds nobody.
-func unsanitizedWarning(t snap.Type, made []snap.ShareChange, newcomers int) string {
+func unsanitizedWarning(t snap.Type, changes []snap.ShareChange, newcomers int) string {
 	var who []string
 	if newcomers == 1 {
 		who = append(who, "1 more person in your organization")
 	} else if newcomers > 1 {
 		who = append(who, fmt.Sprintf("%d more people in your organization", newcomers))
 	}
-	for _, m := range made {
+	for _, m := range changes {
 		if m.Org != nil && m.Previous == nil {
 			who = append(who, "everyone in "+m.Org.Slug)
 		}
@@ -143,11 +143,11 @@ func (s *Service) shareGroup(ctx context.Context, in *shareGroupInput) (*body[ap
 		return nil, err
 	}
 	with := snap.Shares{Groups: []string{in.Body.GroupID}, Expires: expires}
-	made, warning, err := s.shareWith(ctx, with, in.Confirmed)
+	changes, warning, err := s.shareWith(ctx, with, in.Confirmed)
 	if err != nil {
 		return nil, err
 	}
-	m := made[0]
+	m := changes[0]
 	out := wireGroupShare(snap.GroupShare{Group: *m.Group, Expires: m.Expires, Created: m.Created, By: m.By})
 	out.Warning = warning
 	return &body[api.GroupShare]{out}, nil
@@ -173,12 +173,12 @@ func (s *Service) shareOrg(ctx context.Context, in *shareOrgInput) (*body[api.Or
 	if err != nil {
 		return nil, err
 	}
-	made, warning, err := s.shareWith(ctx, snap.Shares{Orgs: []string{in.Body.OrgSlug}, Expires: expires,
+	changes, warning, err := s.shareWith(ctx, snap.Shares{Orgs: []string{in.Body.OrgSlug}, Expires: expires,
 		WithSchema: in.Body.WithSchema}, in.Confirmed)
 	if err != nil {
 		return nil, err
 	}
-	m := made[0]
+	m := changes[0]
 	out := wireOrgShare(snap.OrgShare{Org: *m.Org, Expires: m.Expires, Created: m.Created, By: m.By,
 		WithSchema: m.WithSchema})
 	out.PreviousExpiresAt, out.Warning = replacedExpiry(m), warning
@@ -228,11 +228,11 @@ func (s *Service) shares(ctx context.Context, in *sharesInput) (*body[api.ShareC
 	if err := s.checkRecipients(ctx, with); err != nil {
 		return nil, err
 	}
-	made, warning, err := s.shareWith(ctx, with, in.Confirmed)
+	changes, warning, err := s.shareWith(ctx, with, in.Confirmed)
 	if err != nil {
 		return nil, err
 	}
-	return &body[api.ShareChanges]{api.ShareChanges{Changes: each(made, wireShareChange), Warning: warning}}, nil
+	return &body[api.ShareChanges]{api.ShareChanges{Changes: each(changes, wireShareChange), Warning: warning}}, nil
 }
 
 // endShares ends several shares in one transaction: all of them or none.
@@ -266,7 +266,7 @@ func (s *Service) checkRecipients(ctx context.Context, with snap.Shares) error {
 		return nil
 	}
 	if err := snap.Allowed(c.caller, snap.ActShareOrg, c.snapshot); err != nil {
-		return s.refused(ctx, c, snap.ActShareOrg, err)
+		return s.recordRefusal(ctx, c, snap.ActShareOrg, err)
 	}
 	return nil
 }

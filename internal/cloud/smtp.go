@@ -48,38 +48,38 @@ const mailStep = receiverTimeout / 2
 
 // check lists the mistakes in the settings of mail.
 func (m Mail) check() (wrong []string) {
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if m.Server == "" {
 		if m.User != "" || m.From != "" || len(m.Domains) > 0 {
-			say("mail has no server")
+			report("mail has no server")
 		}
 		return wrong
 	}
 	host, _, err := m.address()
 	if err != nil {
-		say("mail.server %q is not an address like smtp.example:587", m.Server)
+		report("mail.server %q is not an address like smtp.example:587", m.Server)
 	}
 	if !plainAddress.MatchString(m.From) {
-		say("mail.from %q is not an e-mail address", m.From)
+		report("mail.from %q is not an e-mail address", m.From)
 	}
 	if m.Password != "" && m.PasswordFile != "" {
-		say("mail has both password and password_file")
+		report("mail has both password and password_file")
 	}
 	if (m.User == "") != (m.Password == "" && m.PasswordFile == "") {
-		say("mail needs both user and password, or neither")
+		report("mail needs both user and password, or neither")
 	}
 	switch m.Security {
 	case "", mailSTARTTLS, mailTLS:
 	case mailPlain:
 		if !snap.IsLoopback(host) || m.User != "" {
-			say("mail.security none is only for a server on this machine without a password")
+			report("mail.security none is only for a server on this machine without a password")
 		}
 	default:
-		say("mail.security must be starttls, tls or none, not %q", m.Security)
+		report("mail.security must be starttls, tls or none, not %q", m.Security)
 	}
 	for _, d := range m.Domains {
 		if !plainAddress.MatchString("x@" + d) {
-			say("mail.domains: %q is not a domain", d)
+			report("mail.domains: %q is not a domain", d)
 		}
 	}
 	return wrong

@@ -51,8 +51,29 @@ func (s *Service) countSnapshots(ctx context.Context, in *ListFilter) (*body[api
 }
 
 func (s *Service) getSnapshot(ctx context.Context, _ *ByID) (*body[api.Snapshot], error) {
-	out, err := s.describeOne(ctx, callOf(ctx))
+	out, err := s.singleSnapshot(ctx, callOf(ctx))
 	return &body[api.Snapshot]{out}, err
+}
+
+// singleSnapshot returns the call's snapshot with the fields that only the response for a single
+// snapshot has.
+func (s *Service) singleSnapshot(ctx context.Context, c *call) (api.Snapshot, error) {
+	named, err := s.store.WithShareNames(ctx, c.caller, c.snapshot)
+	if err != nil {
+		return api.Snapshot{}, err
+	}
+	out := wireSnapshot(named)
+	out.Can = wireCan(c.caller, c.snapshot)
+	found, err := s.store.Certificate(ctx, c.caller, c.snapshot)
+	if err != nil || found.State == snap.CertificateMissing {
+		return out, err
+	}
+	if c.snapshot.Org.ID != c.caller.Org.ID {
+		found.KeyName = ""
+	}
+	state := api.CertificateState(found)
+	out.Certificate = &state
+	return out, nil
 }
 
 // deleteSnapshot first deletes the record and every grant, so that nobody can see the snapshot

@@ -74,8 +74,7 @@ func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
 		attribute.String("service.name", "snapcloud"), attribute.String("service.version", version)),
-		resource.WithFromEnv(),
-		resource.WithTelemetrySDK())
+		resource.WithFromEnv(), resource.WithTelemetrySDK())
 	if err != nil {
 		return nil, fmt.Errorf("prepare to send traces: %w", err)
 	}

@@ -33,8 +33,7 @@ func (s *Service) listUploads(ctx context.Context, _ *noInput) (*body[api.Upload
 	return &body[api.UploadList]{api.UploadList{Items: each(all, func(u store.Upload) api.Upload {
 		return api.Upload{
 			ID: u.ID, Target: u.Target, Name: u.Name, Type: u.Type, Engine: u.Engine, Size: u.Size,
-			CreatedAt: u.Created,
-			TouchedAt: u.Touched,
+			CreatedAt: u.Created, TouchedAt: u.Touched,
 		}
 	})}}, nil
 }

@@ -11,9 +11,9 @@ import (
 	"snap/internal/store"
 )
 
-// usageFresh is how long the figures of organizations are cached. Adding up a million snapshots at
-// every scrape would cost more than answering all requests.
-const usageFresh = 5 * time.Minute
+// usageMaxAge is how long the figures of organizations are cached, because it is expensive to add up
+// all snapshots at every scrape.
+const usageMaxAge = 5 * time.Minute
 
 // usageCollector reports the usage of each configured organization, and the free space of the disk.
 type usageCollector struct {
@@ -32,8 +32,7 @@ func newUsageCollector(s *Service) *usageCollector {
 		stored: prometheus.NewDesc("snapcloud_stored_bytes",
 			"Bytes of an organization's snapshots, at most five minutes old.", org, nil),
 		snapshots: prometheus.NewDesc("snapcloud_snapshots", "Snapshots of an organization, at most five minutes old.",
-			org,
-			nil),
+			org, nil),
 		uploads: prometheus.NewDesc("snapcloud_open_uploads",
 			"Uploads of an organization that are not finished, at most five minutes old.", org, nil),
 		free: prometheus.NewDesc("snapcloud_disk_free_bytes", "Bytes that are free on the disk of data_dir.", nil, nil),
@@ -64,7 +63,7 @@ func (c *usageCollector) Collect(to chan<- prometheus.Metric) {
 func (c *usageCollector) usage() map[string]store.Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.service.now(); c.have == nil || now.Sub(c.seen) >= usageFresh {
+	if now := c.service.now(); c.have == nil || now.Sub(c.seen) >= usageMaxAge {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if have, err := c.service.usageOfAll(ctx); err == nil {

@@ -134,8 +134,7 @@ func (s *Service) listDeliveries(ctx context.Context, in *ByNumber) (*body[api.D
 	}
 	return &body[api.DeliveryList]{api.DeliveryList{Items: each(all, func(d store.Delivery) api.Delivery {
 		return api.Delivery{ID: d.ID, Number: d.Number, Event: d.Event.Action, Attempts: d.Attempts, Status: d.Status,
-			CreatedAt: d.Created,
-			NextAt:    optional(d.Due)}
+			CreatedAt: d.Created, NextAt: optional(d.Due)}
 	})}}, nil
 }
 
