@@ -48,14 +48,14 @@ func (s *Server) showAudit(v *visit, verdict *api.AuditVerdict) error {
 	if data.Filter, err = auditFilter(v); err == nil {
 		var page api.AuditPage
 		options := data.Filter
-		options.Limit, options.Cursor = onPage, v.query("cursor")
+		options.Limit, options.Cursor = rowsPerPage, v.query("cursor")
 		page, err = v.api.Audit(v.r.Context(), options)
 		data.Lines = auditLines(page.Items)
 		if page.NextCursor != "" {
 			data.Next = v.withParameter("cursor", page.NextCursor)
 		}
 	}
-	if err != nil && !data.shows(v, err) {
+	if err != nil && !data.showError(v, err) {
 		return err
 	}
 	data.Filtered = data.Filter != (api.AuditOptions{})

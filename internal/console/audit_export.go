@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,9 +23,9 @@ func (s *Server) exportAudit(v *visit) error {
 		return err
 	}
 	options.OldestFirst, options.Limit = true, api.MaxLimit
-	write, ending := writeCSV, "csv"
+	write, format := writeCSV, "csv"
 	if v.query("format") == "jsonl" {
-		write, ending = writeJSONLines, "jsonl"
+		write, format = writeJSONLines, "jsonl"
 	}
 	first, err := v.api.Audit(v.r.Context(), options) // an invalid filter still gets an error page
 	if err != nil {
@@ -32,10 +33,10 @@ func (s *Server) exportAudit(v *visit) error {
 	}
 	kinds := map[string]string{"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
 	h := v.w.Header()
-	h.Set("Content-Type", kinds[ending])
+	h.Set("Content-Type", kinds[format])
 	h.Set("Content-Disposition", `attachment; filename="audit-`+v.caller.Org.Slug+"-"+
-		s.o.Now().UTC().Format("20060102T150405Z")+"."+ending+`"`)
-	rest := func(yield func(api.AuditEntry, error) bool) {
+		s.o.Now().UTC().Format("20060102T150405Z")+"."+format+`"`)
+	all := func(yield func(api.AuditEntry, error) bool) {
 		for _, e := range first.Items {
 			if !yield(e, nil) {
 				return
@@ -45,15 +46,13 @@ func (s *Server) exportAudit(v *visit) error {
 			v.api.AllAudit(v.r.Context(), options)(yield)
 		}
 	}
-	if err := write(v.w, rest); err != nil {
+	if err := write(v.w, all); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-type lines = func(yield func(api.AuditEntry, error) bool)
-
-func writeJSONLines(w io.Writer, all lines) error {
+func writeJSONLines(w io.Writer, all iter.Seq2[api.AuditEntry, error]) error {
 	out := json.NewEncoder(w)
 	for e, err := range all {
 		if err != nil {
@@ -66,10 +65,12 @@ func writeJSONLines(w io.Writer, all lines) error {
 	return nil
 }
 
-func writeCSV(w io.Writer, all lines) error {
+func writeCSV(w io.Writer, all iter.Seq2[api.AuditEntry, error]) error {
 	out := csv.NewWriter(w)
-	rows := [][]string{{"line", "at", "action", "by", "organization", "credential", "address", "request_id", "snapshot",
-		"concerns", "detail", "hash"}}
+	if err := out.Write([]string{"line", "at", "action", "by", "organization", "credential", "address", "request_id",
+		"snapshot", "concerns", "detail", "hash"}); err != nil {
+		return err
+	}
 	for e, err := range all {
 		if err != nil {
 			return err
@@ -79,23 +80,9 @@ func writeCSV(w io.Writer, all lines) error {
 			return err
 		}
 		concerns := e.About(func(t time.Time) string { return t.UTC().Format(time.RFC3339) }, look.Bytes)
-		rows = append(rows, []string{strconv.FormatInt(e.Seq, 10), e.At.UTC().Format(time.RFC3339Nano),
+		row := []string{strconv.FormatInt(e.Seq, 10), e.At.UTC().Format(time.RFC3339Nano),
 			string(e.Action), e.By(), e.ActorOrg, e.Credential, e.Address, e.RequestID, e.Snapshot, concerns,
-			string(detail), e.Hash})
-		if err := writeRows(out, rows); err != nil {
-			return err
-		}
-		rows = rows[:0]
-	}
-	if err := writeRows(out, rows); err != nil {
-		return err
-	}
-	out.Flush()
-	return out.Error()
-}
-
-func writeRows(out *csv.Writer, rows [][]string) error {
-	for _, row := range rows {
+			string(detail), e.Hash}
 		for i := range row {
 			row[i] = plainCell(row[i])
 		}
@@ -103,7 +90,8 @@ func writeRows(out *csv.Writer, rows [][]string) error {
 			return err
 		}
 	}
-	return nil
+	out.Flush()
+	return out.Error()
 }
 
 // plainCell changes a text so that no spreadsheet reads it as a formula. Names of snapshots and

@@ -15,7 +15,7 @@ func (s *Server) changeMany(v *visit) (string, error) {
 	if len(r.IDs) == 0 {
 		return "", snap.Invalid("no snapshot is chosen", "select the snapshots to change")
 	}
-	announce := func(made []api.BulkResult) string { return v.sharedMany(ctx, r, made) }
+	announce := func(changed []api.BulkResult) string { return v.sharedText(ctx, r, changed) }
 	switch v.field("do") {
 	case "everyone":
 		r.Share = &api.SharesRequest{OrgWide: true}
@@ -26,7 +26,7 @@ func (s *Server) changeMany(v *visit) (string, error) {
 		}
 		r.Share = &api.SharesRequest{GroupIDs: []string{id}}
 	case "unshare":
-		r.Unshare, announce = &api.UnshareRequest{All: true}, v.unsharedMany
+		r.Unshare, announce = &api.UnshareRequest{All: true}, v.unsharedText
 	case "delete":
 		if v.field("confirmed") == "" {
 			return "", &snap.Error{Code: snap.CodeConfirm, Detail: "a deletion must be confirmed"}
@@ -45,30 +45,30 @@ func (s *Server) changeMany(v *visit) (string, error) {
 
 // bulkFlash counts the snapshots that were changed, and gives the first reason why the others were
 // not.
-func bulkFlash(done api.BulkResults, announce func(made []api.BulkResult) string) (f flash) {
-	var made []api.BulkResult
+func bulkFlash(done api.BulkResults, announce func(changed []api.BulkResult) string) (f flash) {
+	var changed []api.BulkResult
 	for _, one := range done.Items {
 		switch {
 		case one.Error == nil:
-			made = append(made, one)
+			changed = append(changed, one)
 		case f.Warning == "":
 			f.Warning = one.Error.Detail
 		}
 	}
-	f.Text = look.Plural(len(made), "snapshot", "snapshots") + " " + announce(made)
-	if others := len(done.Items) - len(made); others > 0 {
+	f.Text = look.Plural(len(changed), "snapshot", "snapshots") + " " + announce(changed)
+	if others := len(done.Items) - len(changed); others > 0 {
 		f.Text += " " + look.Plural(others, "other was", "others were") + " not."
 	}
 	return f
 }
 
-// sharedMany names the audience of a share and counts its people. The number is the same for every
-// snapshot that is shared with everyone, so the first one is enough.
-func (v *visit) sharedMany(ctx context.Context, r api.BulkRequest, made []api.BulkResult) string {
-	if len(made) == 0 {
+// sharedText describes a share of several snapshots: its audience and the number of its people. The
+// number is the same for every snapshot that is shared with everyone, so the first one is enough.
+func (v *visit) sharedText(ctx context.Context, r api.BulkRequest, changed []api.BulkResult) string {
+	if len(changed) == 0 {
 		return "shared."
 	}
-	people, err := v.peopleOf(ctx, r, made[0].ID)
+	people, err := v.peopleOf(ctx, r, changed[0].ID)
 	text := "shared with " + v.audience(*r.Share)
 	if err != nil || people == 0 {
 		return text + "." // without the number of people
@@ -96,10 +96,10 @@ func (v *visit) groupPeople(ctx context.Context, id string) (int, error) {
 	return 0, err
 }
 
-// unsharedMany counts the audiences whose shares ended.
-func (v *visit) unsharedMany(made []api.BulkResult) string {
+// unsharedText describes how many audiences lost their shares.
+func (v *visit) unsharedText(changed []api.BulkResult) string {
 	wide, groups, orgs := false, map[string]bool{}, map[string]bool{}
-	for _, one := range made {
+	for _, one := range changed {
 		for _, change := range one.Changes {
 			switch {
 			case !change.Changed:

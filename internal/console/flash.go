@@ -33,7 +33,7 @@ const (
 // response.
 func (v *visit) announce(f flash) {
 	if v.fragment() {
-		v.told = &f
+		v.announcement = &f
 		return
 	}
 	text, err := json.Marshal(f)

@@ -34,7 +34,7 @@ func (s *Server) groups(v *visit) error {
 	id := v.query("id")
 	if id == "" {
 		data := groupsPage{layout: s.layout(v)}
-		data.Groups, data.NextGroups = cut(v, "from", groups)
+		data.Groups, data.NextGroups = pageOf(v, "from", groups)
 		return s.write(v, "groups.html", data)
 	}
 	i := slices.IndexFunc(groups, func(g api.Group) bool { return g.GroupID == id })
@@ -52,7 +52,7 @@ func (s *Server) groups(v *visit) error {
 			data.Members = append(data.Members, m)
 		}
 	}
-	data.Members, data.NextMembers = cut(v, "members", data.Members)
+	data.Members, data.NextMembers = pageOf(v, "members", data.Members)
 	if data.shares, err = liveShares(v, id, data.None); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Server) groups(v *visit) error {
 
 // liveShares reads a page of live shares with a group or, without one, with other organizations.
 func liveShares(v *visit, groupID, none string) (shares, error) {
-	page, err := v.api.LiveShares(v.r.Context(), groupID, v.query("cursor"), onPage)
+	page, err := v.api.LiveShares(v.r.Context(), groupID, v.query("cursor"), rowsPerPage)
 	out := shares{Shares: page.Items, None: none}
 	if page.NextCursor != "" {
 		out.Next = v.withParameter("cursor", page.NextCursor)

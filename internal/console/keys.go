@@ -43,8 +43,8 @@ func (s *Server) keys(v *visit) error {
 		return err
 	}
 	data.Count = len(keys)
-	data.Keys, data.NextKeys = cut(v, "keys", keys)
-	data.Sessions, data.Next = cut(v, "sessions", sessions)
+	data.Keys, data.NextKeys = pageOf(v, "keys", keys)
+	data.Sessions, data.Next = pageOf(v, "sessions", sessions)
 	return s.write(v, "keys.html", data)
 }
 

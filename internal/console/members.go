@@ -7,8 +7,8 @@ import (
 	"snap/api"
 )
 
-// onPage is the maximum number of rows of a table, so that every page stays below 60 KB.
-const onPage = 25
+// rowsPerPage is the maximum number of rows of a table.
+const rowsPerPage = 25
 
 // membersPage is the data of members.html.
 type membersPage struct {
@@ -32,7 +32,7 @@ func (s *Server) members(v *visit) error {
 		}
 	}
 	data.Count = len(found)
-	data.People, data.Next = cut(v, "from", found)
+	data.People, data.Next = pageOf(v, "from", found)
 	return s.write(v, "members.html", data)
 }
 
@@ -47,14 +47,14 @@ func hasWords(q string, texts ...string) bool {
 	return true
 }
 
-// cut returns a page of the rows, beginning at the position that a parameter names, and the address
-// of the next page.
-func cut[T any](v *visit, parameter string, rows []T) (page []T, next string) {
+// pageOf returns a page of the rows, beginning at the position that a parameter names, and the
+// address of the next page.
+func pageOf[T any](v *visit, parameter string, rows []T) (page []T, next string) {
 	from, err := strconv.Atoi(v.query(parameter))
 	if err != nil || from < 0 || from > len(rows) {
 		from = 0
 	}
-	if end := from + onPage; end < len(rows) {
+	if end := from + rowsPerPage; end < len(rows) {
 		return rows[from:end], v.withParameter(parameter, strconv.Itoa(end))
 	}
 	return rows[from:], ""

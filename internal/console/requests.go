@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,20 +31,20 @@ type requestsPage struct {
 }
 
 func (s *Server) requests(v *visit) error {
-	data := requestsPage{layout: s.outer(v, v.section.title, Requests)}
+	data := requestsPage{layout: s.baseLayout(v, v.section.title, Requests)}
 	found, err := v.api.AccessRequests(v.r.Context())
 	if err != nil {
 		return err
 	}
-	data.Requests = s.answerable(v, &data.layout, found)
+	data.Requests = s.addChoices(v, &data.layout, found)
 	if data.Own, err = v.api.OwnAccessRequests(v.r.Context()); err != nil {
 		return err
 	}
 	return s.write(v, "requests.html", &data)
 }
 
-// answerable adds to each request the shares with which the caller can grant it.
-func (s *Server) answerable(v *visit, l *layout, found []api.AccessRequest) (all []request) {
+// addChoices adds to each request the shares with which the caller can grant it.
+func (s *Server) addChoices(v *visit, l *layout, found []api.AccessRequest) (all []request) {
 	for _, r := range found {
 		one := request{AccessRequest: r, Page: l, Link: s.root + Snapshots + "/" + url.PathEscape(r.Snapshot)}
 		switch {
@@ -109,8 +110,8 @@ type absentPage struct {
 // showAbsent writes the page for a snapshot that does not exist or that the caller is not allowed
 // to see. The page depends only on the address and on the caller's own requests.
 func (s *Server) showAbsent(v *visit) error {
-	v.status = 404
-	data := absentPage{layout: s.outer(v, "Not found", Snapshots), Form: v.form("reason")}
+	v.status = http.StatusNotFound
+	data := absentPage{layout: s.baseLayout(v, "Not found", Snapshots), Form: v.form("reason")}
 	data.Narrow = true
 	if id, ok := snap.CleanIDPrefix(v.r.PathValue("id")); ok && len(id) == len(snap.IDPrefix)+16 {
 		own, err := v.api.OwnAccessRequests(v.r.Context())

@@ -11,18 +11,18 @@ import (
 // retentionPage is the data of retention.html.
 type retentionPage struct {
 	layout
-	Rules       []api.RetentionRule
-	Doomed      []api.Snapshot // that the rules would delete now
-	MoreDoomed  bool
-	DoomedBytes int64
-	Form        form
+	Rules         []api.RetentionRule
+	ToDelete      []api.Snapshot // that the rules would delete now
+	MoreToDelete  bool
+	BytesToDelete int64
+	Form          form
 }
 
 // First returns the snapshots of the preview that the page lists.
-func (p retentionPage) First() []api.Snapshot { return p.Doomed[:min(len(p.Doomed), onPage)] }
+func (p retentionPage) First() []api.Snapshot { return p.ToDelete[:min(len(p.ToDelete), rowsPerPage)] }
 
 // Others returns the number of snapshots of the preview that the page does not list.
-func (p retentionPage) Others() int { return len(p.Doomed) - len(p.First()) }
+func (p retentionPage) Others() int { return len(p.ToDelete) - len(p.First()) }
 
 func (s *Server) retention(v *visit) (err error) {
 	data := retentionPage{layout: s.layout(v), Form: v.form("target", "last", "days")}
@@ -33,9 +33,9 @@ func (s *Server) retention(v *visit) (err error) {
 	if err != nil {
 		return err
 	}
-	data.Doomed, data.MoreDoomed = preview.Snapshots, preview.More
-	for _, sn := range data.Doomed {
-		data.DoomedBytes += sn.Size
+	data.ToDelete, data.MoreToDelete = preview.Snapshots, preview.More
+	for _, sn := range data.ToDelete {
+		data.BytesToDelete += sn.Size
 	}
 	return s.write(v, "retention.html", data)
 }

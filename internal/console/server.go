@@ -151,7 +151,7 @@ type layout struct {
 
 // layout returns the data of a page of the console.
 func (s *Server) layout(v *visit) layout {
-	l := s.outer(v, v.section.title+" · "+v.caller.Org.Name, Prefix)
+	l := s.baseLayout(v, v.section.title+" · "+v.caller.Org.Name, Prefix)
 	l.Here = s.root + Prefix + v.section.path
 	for _, p := range s.sections() {
 		l.Sections = append(l.Sections, look.Link{URL: s.root + Prefix + p.path, Text: p.title, Icon: p.icon,
@@ -160,9 +160,9 @@ func (s *Server) layout(v *visit) layout {
 	return l
 }
 
-// outer returns the data that the pages for everybody and those of the console have in common.
+// baseLayout returns the data that the pages for everybody and those of the console have in common.
 // current is the path of the navigation entry that leads to the page.
-func (s *Server) outer(v *visit, title, current string) layout {
+func (s *Server) baseLayout(v *visit, title, current string) layout {
 	l := layout{
 		Page: look.Page{Title: title, Product: "snapcloud", Home: s.root + Snapshots, Nav: s.navigation(v, current),
 			Who: v.caller.User.Email, WhoLink: s.root + "/auth/account", Styles: []string{"snapshots.css"}},
@@ -174,7 +174,7 @@ func (s *Server) outer(v *visit, title, current string) layout {
 		l.Done = ""
 	}
 	if v.problem != nil {
-		l.shows(v, v.problem)
+		l.showError(v, v.problem)
 	}
 	return l
 }
@@ -193,8 +193,9 @@ func (s *Server) navigation(v *visit, current string) (all []look.Link) {
 	return all
 }
 
-// shows puts an error on the page if it concerns the person's input, and reports whether it does.
-func (l *layout) shows(v *visit, err error) bool {
+// showError puts an error on the page if it concerns the person's input, and reports whether it
+// does.
+func (l *layout) showError(v *visit, err error) bool {
 	var known *snap.Error
 	if !errors.As(err, &known) {
 		return false

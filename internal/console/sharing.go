@@ -134,7 +134,7 @@ func (v *visit) audience(with api.SharesRequest) string {
 	case with.OrgWide:
 		return "everyone in " + v.caller.Org.Name
 	case len(with.GroupIDs) > 0:
-		return "the group " + cmp.Or(v.named, with.GroupIDs[0])
+		return "the group " + cmp.Or(v.groupName, with.GroupIDs[0])
 	}
 	return "everyone in " + with.OrgSlugs[0]
 }
@@ -175,11 +175,11 @@ func (v *visit) groupID(ctx context.Context, typed string) (string, error) {
 	id := typed
 	for _, g := range groups {
 		if g.GroupID == typed {
-			v.named = g.Name
+			v.groupName = g.Name
 			return typed, nil
 		}
 		if strings.EqualFold(g.Name, typed) {
-			id, v.named = g.GroupID, g.Name
+			id, v.groupName = g.GroupID, g.Name
 		}
 	}
 	return id, nil

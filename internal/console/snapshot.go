@@ -56,7 +56,7 @@ func (s *Server) snapshot(v *visit) error {
 	if err != nil {
 		return err
 	}
-	p := &snapshotPage{layout: s.outer(v, found.Snapshot.Target+" · "+v.section.title, Snapshots),
+	p := &snapshotPage{layout: s.baseLayout(v, found.Snapshot.Target+" · "+v.section.title, Snapshots),
 		Link: strings.TrimRight(s.o.PublicURL, "/") + Snapshots + "/" + url.PathEscape(found.Snapshot.ID),
 		Form: v.form("description", "labels")}
 	p.Card = look.Card{SnapshotCard: found, Here: s.root + Snapshots + "/" + url.PathEscape(id),
@@ -78,7 +78,7 @@ func (s *Server) snapshot(v *visit) error {
 func (s *Server) loadBox(v *visit, p *snapshotPage) error {
 	ctx, sn := v.r.Context(), p.Card.Snapshot
 	p.Box = &look.ShareBox{Snapshot: sn, Can: p.Can(), Org: p.Org.Name, Now: s.o.Now(),
-		Sequential: true, // the API notes the caller of each request in the log line of the page
+		Sequential: true, // concurrent requests would write to the same log line, that of the page
 		At: func(form string) string {
 			if form == "sharing" {
 				return p.Card.Here
@@ -93,10 +93,11 @@ func (s *Server) loadBox(v *visit, p *snapshotPage) error {
 	if v.problem != nil && v.problem.Code == snap.CodeConfirm {
 		p.Problem, p.Box.Problem, p.Confirm = "", nil, fieldsOf(v)
 	}
-	if v.told != nil {
-		p.Change = look.Change{Text: v.told.Text, Warning: v.told.Warning, Action: p.Self, Fields: v.told.Undo}
-		if len(v.told.Undo) > 0 {
-			p.Change.Fields = slices.Concat(v.told.Undo, p.Box.Hidden)
+	if v.announcement != nil {
+		p.Change = look.Change{Text: v.announcement.Text, Warning: v.announcement.Warning, Action: p.Self,
+			Fields: v.announcement.Undo}
+		if len(v.announcement.Undo) > 0 {
+			p.Change.Fields = slices.Concat(v.announcement.Undo, p.Box.Hidden)
 		}
 	}
 	ways, err := v.api.Why(ctx, sn.ID)
@@ -115,7 +116,7 @@ func (s *Server) loadBox(v *visit, p *snapshotPage) error {
 			return err
 		}
 		waiting = slices.DeleteFunc(waiting, func(r api.AccessRequest) bool { return r.Snapshot != sn.ID })
-		p.Waiting = s.answerable(v, &p.layout, waiting)
+		p.Waiting = s.addChoices(v, &p.layout, waiting)
 	}
 	return p.Box.Load(ctx, v.api)
 }

@@ -20,7 +20,7 @@ type snapshotsPage struct {
 	Filters  []look.Link
 	Since    string   // the first day, as typed
 	Until    string   // the last day
-	Doomed   []string // IDs of snapshots whose deletion the person has to confirm
+	ToDelete []string // IDs of snapshots whose deletion the person has to confirm
 	Waiting  int      // requests for access that the caller may answer
 	Requests string   // address of their page
 	Range    string   // which part of the list the page shows
@@ -47,11 +47,11 @@ func (p snapshotsPage) Address(s api.Snapshot) string { return p.Here + "/" + ur
 
 // snapshots lists the snapshots that the caller may see, newest first.
 func (s *Server) snapshots(v *visit) error {
-	data := snapshotsPage{layout: s.outer(v, v.section.title, Snapshots), Me: v.caller.User.Email,
+	data := snapshotsPage{layout: s.baseLayout(v, v.section.title, Snapshots), Me: v.caller.User.Email,
 		Since: v.query("since"), Until: v.query("until")}
 	data.Chosen = api.ListOptions{Filter: snap.Filter(v.query("show")), Target: v.query("target"),
 		Type: snap.Type(v.query("type")), Q: v.query("q"), Owner: v.query("owner"),
-		Cursor: v.query("cursor"), Limit: onPage}
+		Cursor: v.query("cursor"), Limit: rowsPerPage}
 	if data.Chosen.Filter == "" {
 		data.Chosen.Filter = snap.FilterAll
 	}
@@ -63,7 +63,7 @@ func (s *Server) snapshots(v *visit) error {
 	if err == nil {
 		page, err = v.api.Snapshots(v.r.Context(), data.Chosen)
 	}
-	if err != nil && !data.shows(v, err) {
+	if err != nil && !data.showError(v, err) {
 		return err
 	}
 	waiting, err := v.api.AccessRequests(v.r.Context())
@@ -72,13 +72,13 @@ func (s *Server) snapshots(v *visit) error {
 	}
 	data.Items, data.Waiting, data.Requests = page.Items, len(waiting), s.root+Requests
 	if data.Problem == "" {
-		if err := data.place(v, page); err != nil {
+		if err := data.setPosition(v, page); err != nil {
 			return err
 		}
 	}
 	data.Filters = filters(v)
 	if v.field("do") == "delete" && v.problem != nil && v.problem.Code == snap.CodeConfirm {
-		data.Problem, data.Doomed = "", v.r.PostForm["id"]
+		data.Problem, data.ToDelete = "", v.r.PostForm["id"]
 	}
 	return s.write(v, "snapshots.html", data)
 }
@@ -86,10 +86,10 @@ func (s *Server) snapshots(v *visit) error {
 // maxPast is the maximum number of earlier pages that an address remembers.
 const maxPast = 100
 
-// place sets the position of the page in the list, and the addresses of the other pages. Cursors
-// lead only forward, so the parameter "past" has the cursors of the pages between the first one and
-// this one.
-func (p *snapshotsPage) place(v *visit, page api.SnapshotPage) error {
+// setPosition sets the position of the page in the list, and the addresses of the other pages.
+// Cursors lead only forward, so the parameter "past" has the cursors of the pages between the first
+// one and this one.
+func (p *snapshotsPage) setPosition(v *visit, page api.SnapshotPage) error {
 	cursor, past := v.query("cursor"), strings.FieldsFunc(v.query("past"), func(r rune) bool { return r == '.' })
 	known := len(past) <= maxPast
 	at := func(cursor string, past []string) string {
@@ -112,10 +112,10 @@ func (p *snapshotsPage) place(v *visit, page api.SnapshotPage) error {
 	case !known:
 		p.First = at("", nil)
 	case len(past) == 0:
-		p.Previous, before = at("", nil), onPage
+		p.Previous, before = at("", nil), rowsPerPage
 	default:
 		p.First, p.Previous = at("", nil), at(past[len(past)-1], past[:len(past)-1])
-		before = onPage * (len(past) + 1)
+		before = rowsPerPage * (len(past) + 1)
 	}
 	if page.NextCursor != "" {
 		next := past

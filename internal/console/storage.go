@@ -29,8 +29,8 @@ func (s *Server) storage(v *visit) (err error) {
 	if data.Storage, err = v.api.Storage(v.r.Context()); err != nil {
 		return err
 	}
-	if all := data.Storage.Targets; len(all) > onPage {
-		data.Storage.Targets, data.MoreTargets = all[:onPage], len(all)-onPage
+	if all := data.Storage.Targets; len(all) > rowsPerPage {
+		data.Storage.Targets, data.MoreTargets = all[:rowsPerPage], len(all)-rowsPerPage
 	}
 	people, err := v.api.People(v.r.Context())
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Server) storage(v *visit) (err error) {
 	}
 	people = slices.DeleteFunc(people, func(p api.Person) bool { return p.Snapshots == 0 })
 	slices.SortStableFunc(people, func(a, b api.Person) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	data.People = people[:min(len(people), onPage)]
+	data.People = people[:min(len(people), rowsPerPage)]
 	data.MorePeople = len(people) - len(data.People)
 	return s.write(v, "storage.html", data)
 }

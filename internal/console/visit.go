@@ -19,11 +19,11 @@ type visit struct {
 	csrf    string
 	api     *api.Client // acts as the caller
 
-	secure  bool        // the service is reached by HTTPS
-	named   string      // name of the group that the form names
-	status  int         // of the response; 0 means 200
-	problem *snap.Error // why the form that the page sent failed
-	told    *flash      // announcement for our script
+	secure       bool        // the service is reached by HTTPS
+	groupName    string      // name of the group that the form names
+	status       int         // of the response; 0 means 200
+	problem      *snap.Error // why the form that the page sent failed
+	announcement *flash      // for our script
 }
 
 // fragment reports whether our script made the request. The script expects only a part of the page.
@@ -43,10 +43,10 @@ func (s *Server) page(p section, isAllowed func(snap.Caller) bool) http.HandlerF
 		if err != nil {
 			return s.showAgain(v, err)
 		}
-		if v.fragment() && v.told == nil {
-			v.told = &flash{Text: successes()[done]}
+		if v.fragment() && v.announcement == nil {
+			v.announcement = &flash{Text: successes()[done]}
 		}
-		if v.told != nil {
+		if v.announcement != nil {
 			return p.show(v)
 		}
 		if done == announced {
@@ -70,7 +70,7 @@ func (s *Server) read(v *visit) (err error) {
 
 // showAgain shows the page again with the reason why its form failed.
 func (s *Server) showAgain(v *visit, err error) error {
-	if !new(layout).shows(v, err) || !errors.As(err, &v.problem) {
+	if !new(layout).showError(v, err) || !errors.As(err, &v.problem) {
 		return err
 	}
 	return v.section.show(v)

@@ -11,9 +11,9 @@ import (
 	"snap/api"
 )
 
-// inside is the transport of an [api.Client]. It passes requests to the API in this process, on
+// transport is the transport of an [api.Client]. It passes requests to the API in this process, on
 // behalf of the browser that requested a page.
-type inside struct {
+type transport struct {
 	serve  func(http.ResponseWriter, *http.Request, *snap.Caller)
 	page   *http.Request
 	caller *snap.Caller // nil makes the API authenticate the request itself
@@ -25,7 +25,7 @@ type inside struct {
 func (s *Server) client(r *http.Request, caller *snap.Caller) (*api.Client, error) {
 	return api.New(api.Options{
 		BaseURL: s.o.PublicURL, Mount: api.MountUser, Token: api.StaticToken(""),
-		HTTP: &http.Client{Transport: inside{s.o.API, r, caller}},
+		HTTP: &http.Client{Transport: transport{s.o.API, r, caller}},
 		Wait: func(context.Context, time.Duration) error { return http.ErrHandlerTimeout },
 	})
 }
@@ -33,7 +33,7 @@ func (s *Server) client(r *http.Request, caller *snap.Caller) (*api.Client, erro
 // RoundTrip implements [http.RoundTripper]. The request gets the client's address and some headers
 // from the request for the page. The API uses them to recognize the browser and to refuse other
 // sites.
-func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.RemoteAddr, in.Host, in.RequestURI = t.page.RemoteAddr, t.page.Host, r.URL.RequestURI()
 	for _, name := range []string{"Cookie", "Origin", "Sec-Fetch-Site", "X-Forwarded-For", "User-Agent"} {
@@ -44,7 +44,7 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}
-	out := &recorded{header: http.Header{}, status: http.StatusOK}
+	out := &memoryResponse{header: http.Header{}, status: http.StatusOK}
 	t.serve(out, in, t.caller)
 	return &http.Response{
 		StatusCode: out.status, Status: http.StatusText(out.status), Header: out.header,
@@ -53,8 +53,8 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorded is a response in memory.
-type recorded struct {
+// memoryResponse is a response in memory.
+type memoryResponse struct {
 	header http.Header
 	status int
 	begun  bool
@@ -62,17 +62,17 @@ type recorded struct {
 }
 
 // Header implements [http.ResponseWriter], as do WriteHeader and Write.
-func (w *recorded) Header() http.Header { return w.header }
+func (w *memoryResponse) Header() http.Header { return w.header }
 
 // WriteHeader keeps the first status.
-func (w *recorded) WriteHeader(status int) {
+func (w *memoryResponse) WriteHeader(status int) {
 	if !w.begun {
 		w.status, w.begun = status, true
 	}
 }
 
 // Write appends to the body.
-func (w *recorded) Write(p []byte) (int, error) {
+func (w *memoryResponse) Write(p []byte) (int, error) {
 	w.begun = true
 	return w.body.Write(p)
 }
