@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"snap"
@@ -162,8 +163,9 @@ func (v *visit) recipient(ctx context.Context) (with api.SharesRequest, err erro
 	return with, err
 }
 
-// groupID returns the ID of the group whose ID or name was typed. If there is no such group, it
-// returns typed, which the API then refuses.
+// groupID returns the ID of the group whose ID or name was typed. An ID takes precedence over a
+// name, and an exact name over a name that differs only in case. If there is no such group, groupID
+// returns typed, which the API then refuses. It fails if several groups match.
 func (v *visit) groupID(ctx context.Context, typed string) (string, error) {
 	if typed == "" {
 		return "", snap.Invalid("enter the name of the group to share with", "")
@@ -172,15 +174,28 @@ func (v *visit) groupID(ctx context.Context, typed string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id := typed
+	var exact, similar []api.Group
 	for _, g := range groups {
-		if g.GroupID == typed {
+		switch {
+		case g.GroupID == typed:
 			v.groupName = g.Name
 			return typed, nil
-		}
-		if strings.EqualFold(g.Name, typed) {
-			id, v.groupName = g.GroupID, g.Name
+		case g.Name == typed:
+			exact = append(exact, g)
+		case strings.EqualFold(g.Name, typed):
+			similar = append(similar, g)
 		}
 	}
-	return id, nil
+	if len(exact) == 0 {
+		exact = similar
+	}
+	switch len(exact) {
+	case 0:
+		return typed, nil
+	case 1:
+		v.groupName = exact[0].Name
+		return exact[0].GroupID, nil
+	}
+	return "", snap.Invalid(fmt.Sprintf("%d groups have the name %q", len(exact), typed),
+		fmt.Sprintf("use the ID of the group, such as %s or %s", exact[0].GroupID, exact[1].GroupID))
 }

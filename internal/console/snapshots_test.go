@@ -318,7 +318,9 @@ func TestShareBoxShowsPeople(t *testing.T) {
 // The chosen snapshots are shared, unshared and deleted together; a deletion is confirmed.
 func TestManySnapshotsAreChanged(t *testing.T) {
 	t.Parallel()
-	c := cloudtest.Start(t, cloudtest.Options{})
+	c := cloudtest.Start(t, cloudtest.Options{Config: func(o *cloud.Config) {
+		o.Organizations[0].Users[5].Groups = []string{"DBA"} // next to dba
+	}})
 	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
 	one := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("x"))
 	two := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("y"))
@@ -343,6 +345,8 @@ func TestManySnapshotsAreChanged(t *testing.T) {
 		"or you may not")
 	send(v, url.Values{"do": {"group"}, "group": {"Eng"}, "id": ids[:2]}).must(t, 200,
 		"2 snapshots shared with the group eng, 2 people.")
+	send(v, url.Values{"do": {"group"}, "group": {"Dba"}, "id": ids[:2]}).must(t, 400, "2 groups have the name",
+		"DBA or dba")
 	if _, err := alice.ShareOrg(t.Context(), one.ID, "globex", nil); err != nil {
 		t.Fatal(err)
 	}
