@@ -121,9 +121,8 @@ func (s *Service) exchange(r *http.Request, f url.Values) (exchangeResponse, err
 	e := store.Exchange{
 		Org: org.OrgRef, Rule: rule.fingerprint(), Issuer: issued.Issuer, Subject: issued.Subject,
 		Token: auth.HashOf(issued.Issuer + "\n" + issued.ID), Until: issued.Expires, Kind: snap.PipelineKey,
-		Name:    printable(fmt.Sprintf("%s: %s of %s", rule.Name, issued.Subject, issued.Issuer), 300),
-		Scopes:  rule.Scopes,
-		Expires: s.now().Add(CredentialLife),
+		Name:   printable(fmt.Sprintf("%s: %s of %s", rule.Name, issued.Subject, issued.Issuer), 300),
+		Scopes: rule.Scopes, Expires: s.now().Add(CredentialLife),
 	}
 	if len(q.scopes) > 0 {
 		e.Scopes = q.scopes
