@@ -31,7 +31,8 @@ func answerOf(is bool) answer {
 // evaluate evaluates a check for one value of one column. The result is unsure if the check
 // involves other columns or unknown functions.
 func evaluate(e schema.Expr, column, value string) answer {
-	c := condition{value: func(name string) (string, bool) { return value, strings.EqualFold(name, column) }, isCheck: true}
+	of := func(name string) (string, bool) { return value, strings.EqualFold(name, column) }
+	c := condition{value: of, isCheck: true}
 	return c.answer(e)
 }
 

@@ -259,8 +259,8 @@ func (f *facts) definitions(t engine.Shape) {
 			}
 			c := f.columns[columnID{t.Schema, t.Name, col.Name}]
 			c.unique = c.unique || isUnique
-			c.ignoresCase = c.ignoresCase || isUnique && (strings.Contains(upper, "LOWER(") || strings.Contains(upper, "UPPER(") ||
-				strings.Contains(upper, "NOCASE"))
+			c.ignoresCase = c.ignoresCase || isUnique && (strings.Contains(upper, "LOWER(") ||
+				strings.Contains(upper, "UPPER(") || strings.Contains(upper, "NOCASE"))
 			if strings.HasPrefix(upper, "CHECK") {
 				c.sqlChecks++
 			}

@@ -110,7 +110,8 @@ func (o *OpenColumns) keepFacts(f *facts) {
 
 // addMissing adds an undecided rule with the proposal's reason for every column that no rule
 // covers. It adds the proposed rules to sure, by the columns' labels.
-func (o *OpenColumns) addMissing(rules *Rules, f *facts, proposals map[columnID]proposal, sure map[string]string) error {
+func (o *OpenColumns) addMissing(rules *Rules, f *facts, proposals map[columnID]proposal,
+	sure map[string]string) error {
 	rules.inherit(f)
 	edit, err := newEdit(o.path, o.draft)
 	if err != nil {

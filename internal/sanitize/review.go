@@ -126,7 +126,8 @@ func (v *Review) Counts() map[string]int {
 
 // One returns a group with only column i of g.
 func (g Group) One(i int) Group {
-	return Group{Mask: g.Mask, Reason: g.Reason, Suggestion: g.Suggestion, Columns: g.Columns[i : i+1], at: g.at[i : i+1]}
+	g.Columns, g.at = g.Columns[i:i+1], g.at[i:i+1]
+	return g
 }
 
 // Decide gives the columns of a group a rule, in the form of a rules file. The comments keep the

@@ -101,8 +101,8 @@ func TestOnlyIfEmpty(t *testing.T) {
 				if got := contents(t, to); got != before {
 					t.Errorf("it has\n%s\nand had\n%s", got, before)
 				}
-				if left, err := queryStrings(t.Context(), db, "SELECT schema_name FROM information_schema.schemata WHERE "+
-					"right(schema_name, 16) = ?", s.id); err != nil || len(left) > 0 {
+				if left, err := queryStrings(t.Context(), db, "SELECT schema_name FROM information_schema.schemata "+
+					"WHERE right(schema_name, 16) = ?", s.id); err != nil || len(left) > 0 {
 					t.Errorf("left behind: %v, %v", left, err)
 				}
 			}
