@@ -126,7 +126,7 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 			return err
 		}
 	}
-	list := &auditList{app: a}
+	list := &auditList{app: a, json: jsonArray{to: a.io.Out}}
 	for e, err := range conn.AllAudit(ctx, o) {
 		if err != nil {
 			return err
@@ -167,7 +167,6 @@ type auditList struct {
 func (l *auditList) add(e api.AuditEntry) error {
 	l.count++
 	if l.flags.json {
-		l.json.to = l.io.Out
 		return l.json.add(e)
 	}
 	l.page = append(l.page, e)
@@ -227,7 +226,6 @@ func (l *auditList) lines(e api.AuditEntry) {
 func (l *auditList) end() error {
 	switch {
 	case l.flags.json:
-		l.json.to = l.io.Out
 		return l.json.end()
 	case l.count == 0:
 		l.note("no lines of the audit log match")

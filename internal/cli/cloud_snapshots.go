@@ -162,7 +162,7 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 	if f.filtersLocally() {
 		requested = 0 // read pages until enough rows are kept
 	}
-	list := &cloudList{app: a}
+	list := &cloudList{app: a, json: jsonArray{to: a.io.Out}}
 	for page, err := range pages(ctx, conn.Client, o, requested) {
 		if err != nil {
 			return err
@@ -200,7 +200,7 @@ func pages(ctx context.Context, c *api.Client, o api.ListOptions, limit int) ite
 type cloudList struct {
 	*app
 	table *table
-	json  *jsonArray
+	json  jsonArray
 	short shortener
 	count int
 	more  bool
@@ -212,9 +212,6 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	l.more = p.NextCursor != ""
 	switch {
 	case l.flags.json:
-		if l.json == nil {
-			l.json = &jsonArray{to: l.io.Out}
-		}
 		for _, s := range p.Items {
 			if err := l.json.add(s); err != nil {
 				return err
@@ -277,9 +274,6 @@ func paintShared(cell string) lipgloss.Style {
 func (l *cloudList) end(f listFlags) error {
 	switch {
 	case l.flags.json:
-		if l.json == nil {
-			l.json = &jsonArray{to: l.io.Out}
-		}
 		return l.json.end()
 	case l.count == 0 && f.filtered():
 		l.note("no cloud snapshots match")

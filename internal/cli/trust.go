@@ -117,7 +117,7 @@ reveal to others who pushed a snapshot.`,
 }
 
 func (a *app) trustRemoveCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:     "remove org:SLUG|EMAIL",
 		Short:   "Stop trusting an organization or a person",
 		Long:    "Remove reverts `snapcli trust add`. Databases that are already loaded do not\nchange.",
@@ -136,7 +136,6 @@ func (a *app) trustRemoveCommand() *cobra.Command {
 			return nil
 		},
 	}
-	return cmd
 }
 
 // programView is the JSON form of an object in a snapshot that can run code.
