@@ -1,12 +1,14 @@
 package auth
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"snap"
 	"snap/internal/store"
@@ -154,7 +156,7 @@ func collectGroups(entries []any, name string) GroupClaim {
 func groupOf(entry any) (snap.Group, bool) {
 	switch v := entry.(type) {
 	case string:
-		if len(v) > maxGroupLength {
+		if len(v) > maxGroupLength || !snap.Storable(v) {
 			return snap.Group{}, false
 		}
 		name := v
@@ -165,7 +167,8 @@ func groupOf(entry any) (snap.Group, bool) {
 	case map[string]any:
 		id := text(v, "id", "value", "name", "display")
 		name := text(v, "name", "displayName", "display", "id", "value")
-		return snap.Group{GroupID: id, Name: name}, id != "" && len(id) <= maxGroupLength && len(name) <= maxGroupLength
+		usable := len(id) <= maxGroupLength && len(name) <= maxGroupLength && snap.Storable(id) && snap.Storable(name)
+		return snap.Group{GroupID: id, Name: name}, id != "" && usable
 	}
 	return snap.Group{}, false
 }
@@ -191,6 +194,8 @@ type Person struct {
 	// Issued is when the provider issued the token with the claims; zero if they are not from a
 	// token.
 	Issued time.Time
+
+	unusable string // the name of a claim whose text cannot be stored; empty if there is none
 }
 
 // ClaimNames are the names of claims that differ between providers. A name may be a dotted path.
@@ -214,18 +219,49 @@ func PersonFromClaims(issuer, subject string, claims map[string]any, names Claim
 	if p.Email == "" || present && !p.Verified {
 		p.Email, p.Verified = clip(subject), false
 	}
+	p.unusable = unusableClaim(p, claims, cmp.Or(names.ExternalID, "sub"))
 	return p
 }
 
-// SignIn returns the sign-in of a person to an organization whose configuration gives these roles.
-func (p Person) SignIn(orgID int64, roles map[snap.Role][]string) store.SignIn {
+// unusableClaim returns the name of a claim of a person that cannot be stored, or "". external is the
+// claim of the external ID.
+func unusableClaim(p Person, claims map[string]any, external string) string {
+	for _, id := range [][2]string{{"sub", p.Subject}, {external, p.ExternalID}, {"sid", p.Session}} {
+		if !usableID(id[1]) {
+			return id[0]
+		}
+	}
+	for _, name := range []string{"email", "name", "preferred_username", "client_id", "azp"} {
+		if !snap.Storable(text(claims, name)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// usableID reports whether an identifier in a provider's token can be stored unchanged. JSON decoders
+// replace invalid UTF-8 with U+FFFD, so different identifiers with this character could become equal.
+func usableID(id string) bool { return snap.Storable(id) && !strings.ContainsRune(id, utf8.RuneError) }
+
+// errUnusable is the error of an identifier for which usableID is false.
+func errUnusable(claim string) error {
+	return fmt.Errorf("the claim %s has a NUL character or is not UTF-8", claim)
+}
+
+// SignIn returns the sign-in of a person to an organization whose configuration gives these roles. It
+// fails with code forbidden if a claim cannot be stored.
+func (p Person) SignIn(orgID int64, roles map[snap.Role][]string) (store.SignIn, error) {
+	if p.unusable != "" {
+		return store.SignIn{}, snap.Forbidden("the identity provider sent text that cannot be stored: "+
+			errUnusable(p.unusable).Error(), "ask your administrator to correct it at the identity provider")
+	}
 	role, known := RoleOf(p, roles)
 	return store.SignIn{
 		OrgID: orgID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified, Name: p.Name,
 		ExternalID: p.ExternalID, Role: role, RoleUnknown: !known, Groups: p.Groups.Groups,
 		GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why, AsOf: p.Issued,
 		RoleOf: func(groups []snap.Group) snap.Role { return RoleWith(p.Email, p.Verified, groups, roles) },
-	}
+	}, nil
 }
 
 // RoleWith returns the role that the configuration gives a person with exactly these groups.

@@ -42,6 +42,8 @@ func TestGroupShapes(t *testing.T) {
 		{"verbatim", "groups", `{"groups":[" CN=eng,OU=x "]}`, " CN=eng,OU=x = CN=eng,OU=x "},
 		{"numbers", "groups", `{"groups":[1,2]}`, "unknown: that is not a group"},
 		{"a number", "groups", `{"groups":7}`, "unknown: sent something other than a list of groups"},
+		{"NUL", "groups", `{"groups":["eng","a\u0000"]}`, "unknown: in the claim \"groups\" that is not a group"},
+		{"NUL in a name", "groups", `{"groups":[{"id":"1","name":"a\u0000"}]}`, "unknown: that is not a group"},
 		{"too long", "groups", `{"groups":["eng",` + long + `]}`, "unknown: that is not a group"},
 		{"too many", "groups",
 			`{"groups":[` + many(2001) + `]}`,
@@ -61,6 +63,33 @@ func TestGroupShapes(t *testing.T) {
 		if got.Known == unknown || unknown && (!strings.Contains(got.Why, why) || len(got.Groups) > 0) || !unknown &&
 			joined != tc.want {
 			t.Errorf("%s: %q, known %v, because %q", tc.name, joined, got.Known, got.Why)
+		}
+	}
+}
+
+// TestClaimsThatCannotBeStored: a claim with a NUL character, or an identifier that was not UTF-8, refuses
+// the sign-in by name. Nothing is removed from it.
+func TestClaimsThatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ claims, external, refused string }{
+		{`{"sub":"a","name":"Mia","oid":"7"}`, "oid", ""},
+		{`{"sub":"a","name":"M` + "\xff" + `a"}`, "", ""}, // shown with a replacement character
+		{`{"sub":"a\u0000"}`, "", "sub"}, {`{"sub":"a` + "\xff" + `"}`, "", "sub"}, {`{"sub":"a\ud800"}`, "", "sub"},
+		{`{"sub":"a","sid":"s\u0000"}`, "", "sid"}, {`{"sub":"a","oid":"7\u0000"}`, "oid", "oid"},
+		{`{"sub":"a","email":"a\u0000@acme.test"}`, "", "email"}, {`{"sub":"a","name":"a\u0000"}`, "", "name"},
+		{`{"sub":"a","preferred_username":"a\u0000"}`, "", "preferred_username"},
+		{`{"sub":"a","client_id":"a\u0000"}`, "", "client_id"},
+	} {
+		var claims map[string]any
+		if err := json.Unmarshal([]byte(tc.claims), &claims); err != nil {
+			t.Fatal(err)
+		}
+		subject, _ := claims["sub"].(string)
+		p := auth.PersonFromClaims("https://idp.test", subject, claims, auth.ClaimNames{ExternalID: tc.external})
+		_, err := p.SignIn(1, nil)
+		if tc.refused == "" && err != nil || tc.refused != "" && (snap.CodeOf(err) != snap.CodeForbidden ||
+			!strings.Contains(err.Error(), "the claim "+tc.refused+" has a NUL")) {
+			t.Errorf("%q: %v, want %q refused", tc.claims, err, tc.refused)
 		}
 	}
 }

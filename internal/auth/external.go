@@ -111,8 +111,11 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 			p = PersonFromClaims(id.Issuer, id.Subject, all, a.external.Claims)
 		}
 	}
-	ctx = store.AllowReserve(snap.ActingAs(ctx, snap.Acting(a.external.Org, snap.PartProvider)))
-	in := p.SignIn(a.external.Org.ID, a.external.Roles)
+	ctx = store.AllowReserve(snap.ActingAs(ctx, snap.Acting(a.external.Org, snap.PartProvider))) // it is a sign-in
+	in, err := p.SignIn(a.external.Org.ID, a.external.Roles)
+	if err != nil {
+		return store.Session{}, err
+	}
 	if in.Late = late; late {
 		in.AsOf = id.IssuedAt
 	}

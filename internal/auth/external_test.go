@@ -199,6 +199,9 @@ func TestForgedExternalTokens(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}
+	if _, err := g.callerBy(f.token(g, "at+jwt", "name", "a\x00")); snap.CodeOf(err) != snap.CodeForbidden {
+		t.Errorf("a name that cannot be stored: %v", err)
+	}
 	if _, err := g.callerBy(good); err != nil {
 		t.Errorf("the valid token: %v", err)
 	}

@@ -96,6 +96,8 @@ func (i *Issuer) accept(raw, audience string, c jwt.Claims, payload json.RawMess
 		return IssuedToken{}, fmt.Errorf("the token is for %q", []string(c.Audience))
 	case c.Subject == "":
 		return IssuedToken{}, errors.New("the token has no subject")
+	case !usableID(c.Subject):
+		return IssuedToken{}, errUnusable("sub")
 	case c.Expiry == nil || c.IssuedAt == nil:
 		return IssuedToken{}, errors.New("the token has no exp or iat")
 	case !now.Before(c.Expiry.Time().Add(issuerLeeway)):

@@ -111,6 +111,8 @@ func (s *Service) logoutToken(ctx context.Context, org organization, raw string)
 		return nil, c, errors.New("it has no jti or iat")
 	case c.Subject == "" && c.SID == "":
 		return nil, c, errors.New("it names neither a person nor a session")
+	case !snap.Storable(c.Subject) || !snap.Storable(c.SID):
+		return nil, c, errors.New("the claim sub or sid has a NUL character")
 	case age > maxLogoutAge || age < -time.Minute:
 		return nil, c, errors.New("it was not issued recently")
 	}

@@ -127,6 +127,7 @@ func TestLogoutTokensThatAreRefused(t *testing.T) {
 		"an event that is no object": {"events": map[string]any{
 			"http://schemas.openid.net/event/backchannel-logout": "yes"}},
 		"a nonce": {"nonce": "n"}, "no jti": {"jti": nil}, "no iat": {"iat": nil}, "nobody": {"sub": nil},
+		"NUL in sub": {"sub": "a\x00"}, "NUL in sid": {"sid": "a\x00"},
 		"expired":       {"exp": now.Add(-time.Minute).Unix()},
 		"no expiry":     {"exp": nil},
 		"issued before": {"iat": now.Add(-time.Hour).Unix(), "exp": now.Add(time.Hour).Unix()},

@@ -252,6 +252,7 @@ func TestExchangeRefusals(t *testing.T) {
 		},
 		"no issuer":            claim("iss", nil),
 		"no subject":           claim("sub", nil),
+		"NUL in the subject":   claim("sub", "a\x00"),
 		"expired":              at("exp", -31*time.Second),
 		"no expiry":            claim("exp", nil),
 		"not yet valid":        at("nbf", 31*time.Second),

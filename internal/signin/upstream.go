@@ -255,7 +255,11 @@ func (s *Service) applyClaims(ctx context.Context, org organization, p auth.Pers
 		s.log.WarnContext(ctx, "groups are unknown, so group shares give no access", "organization", org.Slug,
 			"subject", p.Subject, "why", p.Groups.Why)
 	}
-	return s.store.ApplySignIn(ctx, p.SignIn(org.ID, org.oidc.Roles))
+	in, err := p.SignIn(org.ID, org.oidc.Roles)
+	if err != nil {
+		return 0, err
+	}
+	return s.store.ApplySignIn(ctx, in)
 }
 
 // Reporter returns the identity provider of a caller's organization. The provider uses the caller's
