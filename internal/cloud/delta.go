@@ -212,7 +212,7 @@ func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 // upload is then complete in the object store, and the push can be completed. An encrypted delta
 // does not replace the upload of the whole file.
 func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {
-	body := timedBody{r.Body, http.NewResponseController(w), s.transfers.deltas.maxStall}
+	body := &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), maxStall: s.transfers.deltas.maxStall}
 	if err := s.applyDelta(r, body); err != nil {
 		s.writeError(w, r, err)
 		return
@@ -220,18 +220,27 @@ func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// timedBody is a request body that fails if no byte arrives for a while. Without this, a client
-// that sends nothing would keep a slot for work on deltas.
+// timedBody is a request body that fails if no byte arrives for maxStall, or if the client is more
+// than maxStall late at minDeltaRate. Without this, a client that sends almost nothing would keep a
+// slot for work on deltas. Only the time for which the service waits for the client counts.
 type timedBody struct {
 	io.ReadCloser
 	control  *http.ResponseController
 	maxStall time.Duration
+	due      time.Duration // how long the bytes that have arrived may take
+	waited   time.Duration
 }
 
+// minDeltaRate is the lowest rate at which a client may send a delta, in bytes per second.
+const minDeltaRate = 16 << 10
+
 // Read implements io.Reader.
-func (b timedBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(b.maxStall)) // by the real clock
+func (b *timedBody) Read(p []byte) (int, error) {
+	began := time.Now() // by the real clock
+	_ = b.control.SetReadDeadline(began.Add(min(b.maxStall, b.maxStall+b.due-b.waited)))
 	n, err := b.ReadCloser.Read(p)
+	b.waited += time.Since(began)
+	b.due += time.Duration(n) * time.Second / minDeltaRate
 	if errors.Is(err, io.EOF) { // the work that follows may take longer
 		_ = b.control.SetReadDeadline(time.Time{})
 	}

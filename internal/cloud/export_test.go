@@ -42,6 +42,11 @@ func (s *Service) DeltaTakes(most time.Duration) { s.transfers.deltas.timeLimit 
 // DeltaStalls sets how long a delta that is being received may go without a byte.
 func (s *Service) DeltaStalls(most time.Duration) { s.transfers.deltas.maxStall = most }
 
+// Steady returns a request's body as the service reads a delta from it.
+func Steady(w http.ResponseWriter, r *http.Request, stall time.Duration) io.Reader {
+	return &steady{ReadCloser: r.Body, control: http.NewResponseController(w), stall: stall}
+}
+
 // ExpireDeltas removes old deltas, as the background work does.
 func (s *Service) ExpireDeltas() { s.transfers.deltas.expire() }
 

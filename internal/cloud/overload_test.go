@@ -21,6 +21,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/auth"
+	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/loadcontrol"
 	"snap/internal/servertest"
@@ -435,14 +436,61 @@ func TestDownloadsMoveOrEnd(t *testing.T) {
 	}
 }
 
+// A delta that is sent too slowly ends, so that its client does not keep a slot. The lowest rate is
+// 16 KiB a second.
+func TestDeltasArriveOrEnd(t *testing.T) {
+	t.Parallel()
+	const size, stall = 4 << 20, time.Minute
+	for name, tt := range map[string]struct {
+		pause time.Duration // before every piece
+		piece int
+		whole bool
+	}{"slow": {time.Second, 16 << 10, true}, "still": {2 * stall, 1 << 10, false}, "bytes": {stall / 2, 1, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client, ended := serveOne(t, func(w http.ResponseWriter, r *http.Request) error {
+					n, err := io.Copy(io.Discard, cloud.Steady(w, r, stall))
+					if err == nil && n != size {
+						err = io.ErrUnexpectedEOF
+					}
+					return err
+				})
+				_, err := fmt.Fprintf(client, "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size)
+				must(t, err)
+				var sending sync.WaitGroup
+				sending.Go(func() {
+					for sent := 0; sent < size && err == nil; sent += tt.piece {
+						<-time.After(tt.pause)
+						_, err = client.Write(make([]byte, tt.piece))
+					}
+				})
+				if err := <-ended; (err == nil) != tt.whole {
+					t.Errorf("the service received all of it: %v", err)
+				}
+				client.Close()
+				sending.Wait()
+				<-time.After(time.Minute) // until the server has closed the connection
+			})
+		})
+	}
+}
+
 // download serves one connection, with a file of this size, and returns its
 // other end and how it ended.
 func download(t *testing.T, size int64, stall time.Duration) (client net.Conn, ended chan error) {
+	return serveOne(t, func(w http.ResponseWriter, r *http.Request) error {
+		_, err := io.Copy(loadcontrol.WithStallTimeout(w, r, stall), io.LimitReader(zeros{}, size))
+		return err
+	})
+}
+
+// serveOne serves one connection, and returns its other end and the result of its first request.
+func serveOne(t *testing.T, serve func(http.ResponseWriter, *http.Request) error) (client net.Conn, ended chan error) {
 	client, service := net.Pipe()
 	ended = make(chan error, 1)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, err := io.Copy(loadcontrol.WithStallTimeout(w, r, stall), io.LimitReader(zeros{}, size))
-		ended <- err
+		ended <- serve(w, r)
 	})}
 	l := &oneConnection{conns: make(chan net.Conn, 1)}
 	l.conns <- service
