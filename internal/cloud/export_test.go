@@ -44,7 +44,7 @@ func (s *Service) DeltaStalls(most time.Duration) { s.transfers.deltas.maxStall 
 
 // Steady returns a request's body as the service reads a delta from it.
 func Steady(w http.ResponseWriter, r *http.Request, stall time.Duration) io.Reader {
-	return &steady{ReadCloser: r.Body, control: http.NewResponseController(w), stall: stall}
+	return &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), maxStall: stall}
 }
 
 // ExpireDeltas removes old deltas, as the background work does.
