@@ -63,8 +63,10 @@ func openAll(t *testing.T, o store.Options, n int) []*store.Store {
 // A URL of another kind of database is an error.
 func TestOpenRefusesOtherURLs(t *testing.T) {
 	t.Parallel()
-	if _, err := store.Open(t.Context(), store.Options{URL: "mysql://localhost/x"}); err == nil {
-		t.Error("a mysql:// URL was accepted")
+	for _, wrong := range []string{"mysql://localhost/x", "postgres://localhost/x?sslrootcert=/none"} {
+		if _, err := store.Open(t.Context(), store.Options{URL: wrong}); snap.CodeOf(err) != snap.CodeUsage {
+			t.Errorf("%s: %v", wrong, err)
+		}
 	}
 }
 

@@ -140,11 +140,12 @@ func noObjects(context.Context, string) (io.ReadCloser, error) {
 func (s *Store) openPostgres(o Options) (err error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		return errors.New("database.url must be empty (SQLite) or begin with postgres://")
+		return snap.Usage("database.url must be empty (SQLite) or begin with postgres://",
+			"compare it with docs/configuration.md")
 	}
 	config, err := pgx.ParseConfig(o.URL)
 	if err != nil {
-		return fmt.Errorf("read database.url: %w", err)
+		return snap.Usage("database.url is not valid: "+err.Error(), "compare it with docs/configuration.md")
 	}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "snapcloud"
