@@ -520,7 +520,7 @@ func (c Config) proxies() ([]netip.Prefix, error) {
 	for _, text := range c.TrustProxies {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%q is not a network such as 10.1.2.0/24; write one address as 10.1.2.3/32", text)
 		}
 		out = append(out, p)
 	}

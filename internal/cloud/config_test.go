@@ -120,6 +120,7 @@ func TestInvalidConfigNamesTheMistake(t *testing.T) {
 		"negative size":        {"limits: {max_snapshot_size: -1}", "limits.max_snapshot_size -1"},
 		"negative limit":       {"limits: {bytes_per_user: -20}", "limits.bytes_per_user -20"},
 		"negative reserve":     {"limits: {disk_reserve: -256}", "limits.disk_reserve -256"},
+		"address, no network":  {"trust_proxies: [10.0.0.1]", `trust_proxies: "10.0.0.1" is not a network`},
 		"negative wait":        {"limits: {queue_wait: -1s}", "limits.queue_wait"},
 		"negative connections": {"database: {connections: -1}", "database.connections -1"},
 		"negative sample":      {"tracing: {sample: -0.1}", "tracing.sample -0.1"},
