@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"snap/internal/cloudtest"
@@ -34,4 +35,18 @@ func TestReadinessIsTheDatabase(t *testing.T) {
 	must(t, c.As("alice@acme.test").UnshareOrg(context.Background(), s.id, "globex"))
 	must(t, c.Store.Close())
 	ready(http.StatusServiceUnavailable, "unavailable", "unavailable")
+}
+
+// The log names the object store, and not the database, when S3 cannot be reached.
+func TestOutageOfS3IsNamed(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	c := cloudtest.Start(t, cloudtest.Options{BlobURL: "s3://none?endpoint=http://127.0.0.1:1", Log: &log})
+	if res, data := send(t, http.MethodGet, c.URL+"/readyz", "", ""); res.StatusCode != http.StatusOK {
+		t.Errorf("/readyz: %d %s", res.StatusCode, data)
+	}
+	if text := log.String(); !strings.Contains(text, "what=storage error=\"the object store does not answer: ") ||
+		strings.Contains(text, "what=database") {
+		t.Error(text)
+	}
 }
