@@ -87,7 +87,8 @@ func AuditActions() []AuditAction {
 		AuditShareExpires, AuditAccessRequested, AuditAccessRefused, AuditDescribed, AuditCardChanged, AuditCertified,
 		AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
-		AuditChannelCreated, AuditChannelDeleted, AuditOverdue, AuditRetention, AuditWebhookCreated, AuditWebhookDeleted,
+		AuditChannelCreated, AuditChannelDeleted, AuditOverdue, AuditRetention, AuditWebhookCreated,
+		AuditWebhookDeleted,
 		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,
 		AuditUserChanged, AuditUserLeft, AuditUserPruned, AuditKeyCreated, AuditKeyRevoked,
 		AuditCertificateKeyAdded, AuditCertificateKeyRevoked, AuditSessionStarted, AuditSessionEnded, AuditTokenReused,
@@ -110,7 +111,7 @@ func (a AuditAction) Historic() bool {
 type AuditDetail struct {
 	Target       string     `json:"target,omitempty"`       // the snapshot's
 	Name         string     `json:"name,omitempty"`         // the snapshot's, key's or session's
-	Owner        string     `json:"owner,omitempty"`        // of the snapshot, when pushed or shared with another organization
+	Owner        string     `json:"owner,omitempty"`        // of a pushed or cross-org shared snapshot
 	OrgWide      bool       `json:"org_wide,omitempty"`     // set for an org-wide share
 	Group        string     `json:"group,omitempty"`        // ID of the group shared with
 	Organization string     `json:"organization,omitempty"` // slug of the organization shared with
@@ -170,7 +171,7 @@ type AuditEntry struct {
 	Action     AuditAction `json:"action" example:"snapshot.shared"`
 	Actor      string      `json:"actor" doc:"e-mail of the actor; empty unless a person acted"`
 	ActorOrg   string      `json:"actor_organization" doc:"slug of the actor's organization; empty for the operator"`
-	Credential string      `json:"credential" doc:"kind and name of the credential, or the part of the service that acted; empty for the operator"`
+	Credential string      `json:"credential" doc:"kind and name; empty for the operator"`
 	Address    string      `json:"address" doc:"network address that the request came from"`
 	RequestID  string      `json:"request_id"`
 	Snapshot   string      `json:"snapshot,omitempty" doc:"public ID of the snapshot that the line is about"`

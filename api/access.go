@@ -13,7 +13,7 @@ import (
 type Access struct {
 	Snapshot string         `json:"snapshot"`
 	Ways     []AccessWay    `json:"ways" doc:"every live grant"`
-	Counts   map[string]int `json:"counts" doc:"live grants by kind: owner, admins, keys, org_wide, group, organization"`
+	Counts   map[string]int `json:"counts" doc:"live grants by kind, such as owner, org_wide and group"`
 	People   int            `json:"people" doc:"users of the organization who can see it"`
 	Keys     []AccessKey    `json:"keys" doc:"organization-level keys that can list and pull it"`
 	User     *AccessVerdict `json:"user,omitempty" doc:"only if the request names a user"`
@@ -36,7 +36,7 @@ type AccessWay struct {
 	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
 	Since        time.Time  `json:"since"`
 	GrantedBy    string     `json:"granted_by,omitempty"`
-	People       int        `json:"people" doc:"how many users of the organization the grant covers; 0 for a share with another organization, whose size is not disclosed"`
+	People       int        `json:"people" doc:"users whom the grant covers; 0 for another organization"`
 }
 
 // AccessVerdict explains why one user of the organization can or cannot see a snapshot.
@@ -48,7 +48,7 @@ type AccessVerdict struct {
 
 // Why lists the grants through which the caller sees a snapshot.
 type Why struct {
-	Ways []AccessWay `json:"ways" doc:"live grants that name the caller, their role, a group of theirs or their organization"`
+	Ways []AccessWay `json:"ways" doc:"live grants that name the caller, a role, a group or the organization"`
 }
 
 // Newcomers are the users who cannot see a snapshot now and could see it after a share.

@@ -11,8 +11,8 @@ import (
 
 // AccessRequestRequest is the body of POST access-requests.
 type AccessRequestRequest struct {
-	Snapshot string `json:"snapshot" minLength:"1" maxLength:"64" example:"snap_7h2k9m4qw8xvbn3t" doc:"whole ID of the snapshot"`
-	Reason   string `json:"reason,omitempty" maxLength:"500" example:"To reproduce bug 412" doc:"plain text for those who answer"`
+	Snapshot string `json:"snapshot" minLength:"1" maxLength:"64" example:"snap_7h2k9m4qw8xvbn3t" doc:"its whole ID"`
+	Reason   string `json:"reason,omitempty" maxLength:"500" example:"To reproduce bug 412" doc:"for those who answer"`
 }
 
 // AccessRequest is a request for access to a snapshot. The fields after CreatedAt are set only for
@@ -29,7 +29,7 @@ type AccessRequest struct {
 	Email        string    `json:"email,omitempty" doc:"e-mail of the person who asks"`
 	Person       string    `json:"person,omitempty" doc:"name of the person who asks"`
 	Organization string    `json:"organization,omitempty" doc:"slug of the organization of the person who asks"`
-	Groups       []MyGroup `json:"groups,omitempty" doc:"groups of the person who asks, if the snapshot belongs to their organization"`
+	Groups       []MyGroup `json:"groups,omitempty" doc:"groups of the asker, for a snapshot of their organization"`
 }
 
 // AccessRequestList is the body of GET access-requests.

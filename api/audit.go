@@ -42,17 +42,17 @@ type AudienceThen struct {
 	Snapshot   string       `json:"snapshot"`
 	At         time.Time    `json:"at"`
 	Existed    bool         `json:"existed" doc:"the snapshot had been pushed and was not deleted yet"`
-	Through    []string     `json:"through" doc:"how it could be seen: by its owner, by owners and admins, and through live shares"`
+	Through    []string     `json:"through" doc:"the owner, owners and admins, and live shares that showed it"`
 	Closed     bool         `json:"closed" doc:"the organization was closed, so none of its members could see anything"`
 	Users      []ThenMember `json:"users" doc:"the organization's users who could see it, one page of them"`
-	Keys       []AccessKey  `json:"keys" doc:"organization-level keys that could list and pull it; those made before the log recorded their scopes are left out"`
-	NextCursor string       `json:"next_cursor,omitempty" doc:"pass it as cursor to get the next users; missing on the last page"`
+	Keys       []AccessKey  `json:"keys" doc:"organization-level keys that could list and pull it"`
+	NextCursor string       `json:"next_cursor,omitempty" doc:"cursor of the next page; absent on the last page"`
 }
 
 // ThenMember is a user who could see a snapshot, and why.
 type ThenMember struct {
 	Email   string `json:"email"`
-	Account int64  `json:"account,omitempty" doc:"number of the account, because an e-mail can change or belong to two accounts"`
+	Account int64  `json:"account,omitempty" doc:"number of the account; e-mails can change or repeat"`
 	Why     string `json:"why"`
 }
 

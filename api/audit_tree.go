@@ -17,7 +17,7 @@ import (
 // of lines and the root of their Merkle tree.
 type AuditCheckpoint struct {
 	Checkpoint string `json:"checkpoint" doc:"signed note: origin, number of lines, root" example:"snapcloud/acme\n2\n9f8dUEGiIwCl4yFrHPKzPBhjKXNaUdJjrNSGYEJJJ1k=\n\n— snapcloud/acme ...\n"`
-	Key        string `json:"key" doc:"public key that signed it, in the format of Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
+	Key        string `json:"key" doc:"its public key, as in Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
 }
 
 // AuditRecords are lines of the audit log, oldest first. Each is the exact JSON whose hash is in
@@ -31,7 +31,7 @@ type AuditInclusion struct {
 	Organization string   `json:"organization" doc:"slug of the organization whose log it is"`
 	Line         int64    `json:"line" doc:"number of the line"`
 	Record       string   `json:"record" doc:"the line's JSON, as a string"`
-	Proof        []string `json:"proof" doc:"hashes that lead from the line to the checkpoint's root (RFC 9162, section 2.1.3), base64"`
+	Proof        []string `json:"proof" doc:"hashes from the line to the root (RFC 9162, section 2.1.3), base64"`
 	AuditCheckpoint
 }
 
@@ -39,7 +39,7 @@ type AuditInclusion struct {
 // checkpoint.
 type AuditGrowth struct {
 	From  int64    `json:"from" doc:"size of the older checkpoint"`
-	Proof []string `json:"proof" doc:"hashes that lead from the older root to the checkpoint's (RFC 9162, section 2.1.4), base64"`
+	Proof []string `json:"proof" doc:"hashes from the older root to the newer (RFC 9162, section 2.1.4), base64"`
 	AuditCheckpoint
 }
 

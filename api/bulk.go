@@ -11,7 +11,7 @@ import (
 // Unshare and Delete is set. Each snapshot is changed separately: if the caller is not allowed to
 // change one of them, the others are still changed.
 type BulkRequest struct {
-	IDs     []string        `json:"ids" minItems:"1" maxItems:"100" doc:"public IDs of the snapshots" example:"[\"snap_7h2k9m4qw8xvbn3t\"]"`
+	IDs     []string        `json:"ids" minItems:"1" maxItems:"100" doc:"IDs" example:"[\"snap_7h2k9m4qw8xvbn3t\"]"`
 	Share   *SharesRequest  `json:"share,omitempty" doc:"share each snapshot with these recipients"`
 	Unshare *UnshareRequest `json:"unshare,omitempty" doc:"end these shares of each snapshot"`
 	Delete  bool            `json:"delete,omitempty" doc:"delete each snapshot"`
@@ -21,7 +21,7 @@ type BulkRequest struct {
 type BulkResult struct {
 	ID      string        `json:"id"`
 	Changes []ShareChange `json:"changes,omitempty" doc:"changes of its shares"`
-	Warning string        `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
+	Warning string        `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 	Deleted bool          `json:"deleted,omitempty"`
 	Error   *BulkError    `json:"error,omitempty" doc:"why it was not changed"`
 }

@@ -16,7 +16,7 @@ type Card struct {
 	From          string      `json:"from,omitempty" doc:"name of the snapshot that a masked copy was made from"`
 	Masking       *Masking    `json:"masking,omitempty" doc:"how a masked copy was made; absent for originals"`
 	Subset        *CardSubset `json:"subset,omitempty" doc:"set if the snapshot does not hold every row"`
-	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"number of tables that are not listed because there are too many"`
+	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"how many tables are left out of a long list"`
 	Tables        []CardTable `json:"tables,omitempty"`
 
 	// Programs is absent in cards from older clients. Their tables have no Parts either.
@@ -24,7 +24,7 @@ type Card struct {
 
 	// The service never returns Since, because the caller may have no access to the earlier
 	// snapshot.
-	Since string `json:"since,omitempty" doc:"SHA-256 of the earlier snapshot with which the counts in differ compare this one; only sent to the service"`
+	Since string `json:"since,omitempty" doc:"only in pushes: SHA-256 of the snapshot that differ compares"`
 }
 
 // CardPart is an object that belongs to a table, or a program of the database.
@@ -45,7 +45,7 @@ type Masking struct {
 
 // CardSubset describes how the rows of a subset were chosen.
 type CardSubset struct {
-	Percent    float64         `json:"percent,omitempty" doc:"percentage of rows chosen from starting tables without a condition"`
+	Percent    float64         `json:"percent,omitempty" doc:"percentage of the starting rows without a condition"`
 	Start      []string        `json:"start,omitempty" doc:"tables in which rows were chosen"`
 	Conditions []CardCondition `json:"conditions,omitempty"`
 }
@@ -66,7 +66,7 @@ type CardTable struct {
 	Dropped bool         `json:"rows_dropped,omitempty" doc:"masking dropped its rows"`
 	Columns []CardColumn `json:"columns,omitempty"`
 	Parts   []CardPart   `json:"parts,omitempty" doc:"keys, indexes, constraints and triggers"`
-	Differ  *CardRows    `json:"differ,omitempty" doc:"how many rows differ from the earlier snapshot named by since; only sent to the service"`
+	Differ  *CardRows    `json:"differ,omitempty" doc:"only in pushes: how many rows differ from since"`
 }
 
 // CardRows counts the rows of a table that differ between two snapshots. In a table without a
@@ -87,7 +87,7 @@ type CardColumn struct {
 	NotNull bool   `json:"not_null,omitempty"`
 	Key     string `json:"key,omitempty" enum:"primary,unique" doc:"the key that the column is part of"`
 	Refers  string `json:"references,omitempty" doc:"column that its foreign key refers to, as table.column"`
-	Mask    string `json:"mask,omitempty" doc:"name of the mask in a masked copy; keep if a rule leaves the column unmasked"`
+	Mask    string `json:"mask,omitempty" doc:"mask in a masked copy; keep if a rule keeps the originals"`
 }
 
 // CardTotals are the sums of a card.
@@ -102,7 +102,7 @@ type CardTotals struct {
 type CardChange struct {
 	Table  string `json:"table" doc:"empty if the change is about a program that belongs to no table"`
 	Column string `json:"column,omitempty" doc:"absent if the change is about the whole table"`
-	Part   string `json:"part,omitempty" doc:"kind and name of the changed part of the table, or of the changed program"`
+	Part   string `json:"part,omitempty" doc:"kind and name of the changed part, or of the changed program"`
 	Change string `json:"change" enum:"added,removed,changed,rows"`
 	Before string `json:"before,omitempty" doc:"definition of a changed column or part before the change"`
 	After  string `json:"after,omitempty" doc:"definition of a changed column or part after the change"`
@@ -115,7 +115,7 @@ type CardChange struct {
 // SnapshotCard is a snapshot with a page of its card.
 type SnapshotCard struct {
 	Snapshot Snapshot    `json:"snapshot"`
-	Card     *Card       `json:"card,omitempty" doc:"with the tables of this page; absent if there is none or it is withheld"`
+	Card     *Card       `json:"card,omitempty" doc:"with the tables of this page; absent if none is shown"`
 	Withheld bool        `json:"withheld" doc:"the organization that shared the snapshot does not show its schema"`
 	Totals   *CardTotals `json:"totals,omitempty" doc:"of all tables"`
 	Found    *CardTotals `json:"found,omitempty" doc:"of the tables and columns that the search finds"`
@@ -139,7 +139,7 @@ type DescribeRequest struct {
 
 // PullCount is how often somebody pulled a snapshot.
 type PullCount struct {
-	Email        string    `json:"email,omitempty" doc:"e-mail; absent for keys, former members and other organizations"`
+	Email        string    `json:"email,omitempty" doc:"absent for keys, former members and other organizations"`
 	Organization string    `json:"organization" doc:"slug"`
 	Times        int64     `json:"times" doc:"how often they pulled it"`
 	LastAt       time.Time `json:"last_at"`

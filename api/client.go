@@ -129,7 +129,7 @@ func (c *Client) Snapshots(ctx context.Context, o ListOptions) (SnapshotPage, er
 // Count is how many snapshots a listing has.
 type Count struct {
 	Count int  `json:"count"`
-	More  bool `json:"more" doc:"there are more than counted: counting stops at 100,000, or at 10,000 if the listing is filtered by words, an owner, the beginning of an ID or shares that expire soon"`
+	More  bool `json:"more" doc:"there are more than counted: counting stops at 100,000, or sooner if filtered"`
 }
 
 // CountSnapshots returns how many snapshots the listing has on all its pages. It ignores the limit

@@ -77,10 +77,10 @@ type Webhook struct {
 	CreatedBy      string             `json:"created_by,omitempty"`
 	Waiting        int64              `json:"waiting" doc:"number of messages that are neither accepted nor given up"`
 	Failures       int                `json:"failures" doc:"number of failed attempts in a row"`
-	PausedUntil    *time.Time         `json:"paused_until,omitempty" doc:"time of the next attempt, after several failures in a row"`
-	DisabledAt     *time.Time         `json:"disabled_at,omitempty" doc:"time since which nothing is sent; absent when enabled"`
+	PausedUntil    *time.Time         `json:"paused_until,omitempty" doc:"next attempt, after repeated failures"`
+	DisabledAt     *time.Time         `json:"disabled_at,omitempty" doc:"since then nothing is sent; absent if enabled"`
 	DisabledReason string             `json:"disabled_reason,omitempty"`
-	OldSecretUntil *time.Time         `json:"old_secret_until,omitempty" doc:"time until which the previous secret also signs"`
+	OldSecretUntil *time.Time         `json:"old_secret_until,omitempty" doc:"the old secret also signs until then"`
 }
 
 // WebhookList is the body of GET /webhooks.
@@ -92,7 +92,7 @@ type WebhookList struct {
 // address.
 type WebhookRequest struct {
 	URL    string             `json:"url" minLength:"1" maxLength:"2000" example:"https://hooks.example/x"`
-	Events []snap.AuditAction `json:"events,omitempty" doc:"events to send; none means all of them" example:"[\"snapshot.pushed\"]"`
+	Events []snap.AuditAction `json:"events,omitempty" doc:"none means all" example:"[\"snapshot.pushed\"]"`
 	Format string             `json:"format,omitempty" enum:"standard,slack,teams,discord,mail" default:"standard"`
 }
 
@@ -104,7 +104,7 @@ type NewWebhook struct {
 
 // RotateRequest gives a webhook a new secret.
 type RotateRequest struct {
-	Overlap string `json:"overlap,omitempty" example:"24h" doc:"how long the old secret also signs, at most 168h; 24h when absent"`
+	Overlap string `json:"overlap,omitempty" example:"24h" doc:"how long the old secret also signs; 24h when absent"`
 }
 
 // WebhookTest is the result of a test message.
@@ -118,7 +118,7 @@ type WebhookTest struct {
 // time.
 type ReplayRequest struct {
 	Delivery string     `json:"delivery,omitempty" maxLength:"200" doc:"ID of a delivery"`
-	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"send the messages that were recorded since then and given up"`
+	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"send given-up messages since then"`
 	All      bool       `json:"all,omitempty" doc:"with since: also send the messages that the receiver accepted"`
 }
 
@@ -131,7 +131,7 @@ type ReplayResult struct {
 // Delivery is one event that was delivered to a webhook or is still to be delivered.
 type Delivery struct {
 	ID        string           `json:"id"`
-	Number    int64            `json:"number" doc:"counts the messages of the webhook from 1; 0 if an earlier release recorded the message"`
+	Number    int64            `json:"number" doc:"counts the webhook's messages from 1; 0 if unknown"`
 	Event     snap.AuditAction `json:"event"`
 	Attempts  int              `json:"attempts"`
 	Status    string           `json:"status" doc:"result of the last attempt"`
@@ -148,7 +148,7 @@ type DeliveryList struct {
 type WebhookEvent struct {
 	Type      snap.AuditAction `json:"type"`
 	Timestamp time.Time        `json:"timestamp"`
-	Number    int64            `json:"number,omitempty" doc:"counts the messages of the webhook from 1, so that a receiver notices gaps; absent in tests"`
+	Number    int64            `json:"number,omitempty" doc:"counts the webhook's messages from 1; absent in tests"`
 	Data      WebhookData      `json:"data"`
 	Log       *WebhookLog      `json:"log,omitempty" doc:"absent in tests of a webhook"`
 }

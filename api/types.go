@@ -42,23 +42,23 @@ type Snapshot struct {
 	Size         int64       `json:"size" doc:"bytes of the file"`
 	SHA256       string      `json:"sha256" doc:"SHA-256 of the file, lower-case hexadecimal"`
 	Created      time.Time   `json:"created_at"`
-	Shared       bool        `json:"shared" doc:"shared org-wide in the caller's organization, or shared with it by another organization"`
+	Shared       bool        `json:"shared" doc:"shared org-wide, or received from another organization"`
 	Received     bool        `json:"received" doc:"another organization shared it with the caller's organization"`
 	Organization string      `json:"organization" doc:"slug of the organization it belongs to"`
-	Owner        string      `json:"owner,omitempty" doc:"e-mail of the user who pushed it; empty for organization-level keys and for received snapshots"`
+	Owner        string      `json:"owner,omitempty" doc:"e-mail of the pusher; empty for organization-level keys"`
 	Description  string      `json:"description,omitempty" doc:"plain text; only sent within the organization"`
 	Labels       []string    `json:"labels,omitempty" doc:"only sent within the organization"`
-	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when the share with the caller's organization ends; absent means never"`
-	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who are not allowed to manage sharing"`
-	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who are not allowed to manage sharing"`
+	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"end of a received share; absent means never"`
+	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who may not manage them"`
+	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who may not manage them"`
 	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with"`
-	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"end of the share that ends next, among those that the caller may manage"`
-	Through      string      `json:"through_group,omitempty" doc:"name of the caller's group, if the caller can see the snapshot only through a group share"`
-	Outside      bool        `json:"shared_outside" doc:"currently shared with another organization; disclosed only to the snapshot's owner and the organization's owners and admins"`
-	Warning      string      `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
-	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only in the response for a single snapshot"`
+	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"end of the share that ends next"`
+	Through      string      `json:"through_group,omitempty" doc:"the caller's group, if only a group share shows it"`
+	Outside      bool        `json:"shared_outside" doc:"shared with another organization; only for owners and admins"`
+	Warning      string      `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
+	Can          *Can        `json:"can,omitempty" doc:"what the caller may do; only for a single snapshot"`
 
-	Certificate *CertificateState `json:"certificate,omitempty" doc:"only in the response for a single snapshot; absent if it has none"`
+	Certificate *CertificateState `json:"certificate,omitempty" doc:"only for a single snapshot; absent if it has none"`
 }
 
 // Can says which actions the caller may take on one snapshot.
@@ -102,7 +102,7 @@ type GroupShare struct {
 	SharedBy  string     `json:"shared_by,omitempty"`
 	SharedAt  time.Time  `json:"shared_at"`
 	Channel   string     `json:"channel,omitempty" doc:"ID of the channel that made it, if one did"`
-	Warning   string     `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
+	Warning   string     `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 }
 
 // OrgShare is a cross-organization share (SPEC 2.3).
@@ -113,10 +113,10 @@ type OrgShare struct {
 	SharedBy   string     `json:"shared_by,omitempty"`
 	SharedAt   time.Time  `json:"shared_at"`
 	WithSchema bool       `json:"with_schema" doc:"the organization sees the snapshot's card"`
-	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it; the recipient cannot see it until it is shared again"`
+	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it, until it is shared again"`
 	// PreviousExpiresAt is set in the response to a re-share that changed the expiry.
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
-	Warning           string     `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
+	Warning           string     `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 }
 
 // GroupShareList is the body of GET group-shares.
@@ -131,38 +131,38 @@ type OrgShareList struct {
 
 // ShareGroupRequest is the body of POST share-group.
 type ShareGroupRequest struct {
-	GroupID   string     `json:"group_id" minLength:"1" maxLength:"512" example:"eng" doc:"ID of an SSO group of the organization"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; if both this and expires_in are absent, the share never expires"`
-	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
+	GroupID   string     `json:"group_id" minLength:"1" maxLength:"512" example:"eng" doc:"ID of an SSO group"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; absent means never"`
+	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now"`
 }
 
 // ShareOrgRequest is the body of POST share-org.
 type ShareOrgRequest struct {
-	OrgSlug   string     `json:"org_slug" minLength:"1" maxLength:"63" example:"globex" doc:"slug of the recipient organization"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; if both this and expires_in are absent, the share never expires"`
-	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
+	OrgSlug   string     `json:"org_slug" minLength:"1" maxLength:"63" example:"globex" doc:"slug of the recipient"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; absent means never"`
+	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now"`
 	// WithSchema also shows the card.
-	WithSchema *bool `json:"with_schema,omitempty" doc:"also show the card; absent keeps the current setting, which is no for a new share"`
+	WithSchema *bool `json:"with_schema,omitempty" doc:"also show the card; absent keeps the setting, at first no"`
 }
 
 // SharesRequest is the body of POST shares: several recipients of one snapshot. Either all of the
 // shares are made or none.
 type SharesRequest struct {
 	OrgWide  bool     `json:"org_wide,omitempty" doc:"share with every member of the organization"`
-	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"IDs of SSO groups of the organization" example:"[\"eng\",\"dba\"]"`
+	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"IDs of SSO groups" example:"[\"eng\",\"dba\"]"`
 	OrgSlugs []string `json:"org_slugs,omitempty" maxItems:"100" doc:"slugs of other organizations"`
 	// ExpiresAt is when all of these shares end.
-	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when all of these shares end, RFC 3339; if both this and expires_in are absent, they never end"`
-	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when these shares end, RFC 3339; absent means never"`
+	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now"`
 	// WithSchema also shows the card to the other organizations.
-	WithSchema *bool `json:"with_schema,omitempty" doc:"also show them the card; absent keeps the current setting, which is no for a new share"`
+	WithSchema *bool `json:"with_schema,omitempty" doc:"also show the card; absent keeps the setting, at first no"`
 }
 
 // UnshareRequest is the body of POST unshare.
 type UnshareRequest struct {
 	All      bool     `json:"all,omitempty" doc:"end every share; cannot be combined with the other fields"`
 	OrgWide  bool     `json:"org_wide,omitempty" doc:"end the org-wide share"`
-	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"end the shares with these SSO groups" example:"[\"eng\",\"dba\"]"`
+	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"IDs of SSO groups" example:"[\"eng\",\"dba\"]"`
 	OrgSlugs []string `json:"org_slugs,omitempty" maxItems:"100" doc:"end the shares with these organizations"`
 }
 
@@ -180,7 +180,7 @@ type ShareChange struct {
 // ShareChanges is the response to POST shares and to POST unshare.
 type ShareChanges struct {
 	Changes []ShareChange `json:"changes"`
-	Warning string        `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
+	Warning string        `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 }
 
 // Group is an SSO group of the organization.
@@ -217,7 +217,7 @@ type PushRequest struct {
 	Size   int64       `json:"size" minimum:"1" example:"1048576"`
 	SHA256 string      `json:"sha256" pattern:"^[0-9a-f]{64}$" example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 
-	Certificate json.RawMessage `json:"certificate,omitempty" doc:"how it was sanitized: an in-toto statement in a DSSE envelope, at most 32 KiB"`
+	Certificate json.RawMessage `json:"certificate,omitempty" doc:"in-toto statement in a DSSE envelope, up to 32 KiB"`
 }
 
 // UploadPlan is the response to a push. It says how to upload the bytes. When Exists is set, the
@@ -301,7 +301,7 @@ type PullResponse struct {
 	Snapshot    Snapshot        `json:"snapshot"`
 	URL         string          `json:"url" doc:"presigned URL; supports ranges"`
 	Expires     time.Time       `json:"expires_at"`
-	Certificate json.RawMessage `json:"certificate,omitempty" doc:"certificate as its pusher sent it; verify it with keys that you trust"`
+	Certificate json.RawMessage `json:"certificate,omitempty" doc:"as pushed; verify it with keys that you trust"`
 }
 
 // Me describes the caller.
@@ -312,28 +312,28 @@ type Me struct {
 	Name             string           `json:"name,omitempty"`
 	Role             snap.Role        `json:"role,omitempty"`
 	Groups           []MyGroup        `json:"groups"`
-	GroupsAsOf       *time.Time       `json:"groups_as_of,omitempty" doc:"when the groups were read from the identity provider"`
-	GroupsUnknown    bool             `json:"groups_unknown" doc:"the identity provider sent no usable groups, so group shares give no access"`
-	GroupsWhy        string           `json:"groups_unknown_because,omitempty" doc:"the reason, and what to ask an admin for, as text for people"`
+	GroupsAsOf       *time.Time       `json:"groups_as_of,omitempty" doc:"when the identity provider sent the groups"`
+	GroupsUnknown    bool             `json:"groups_unknown" doc:"no usable groups: group shares give no access"`
+	GroupsWhy        string           `json:"groups_unknown_because,omitempty" doc:"reason and advice, as text"`
 	Credential       MeCredential     `json:"credential"`
 	Policy           Policy           `json:"policy"`
-	Notices          []Notice         `json:"notices" doc:"events of the last 30 days on the caller's snapshots and sessions that the caller did not cause, newest first, at most 20"`
-	Usage            *Usage           `json:"usage,omitempty" doc:"usage of the caller; for an organization-level key, of all such keys together"`
-	OrgUsage         *Usage           `json:"organization_usage,omitempty" doc:"usage of the whole organization; for owners and admins"`
+	Notices          []Notice         `json:"notices" doc:"what others did to the caller's snapshots; at most 20"`
+	Usage            *Usage           `json:"usage,omitempty" doc:"of the caller, or of all organization-level keys"`
+	OrgUsage         *Usage           `json:"organization_usage,omitempty" doc:"organization's; for owners and admins"`
 	SignInDue        *time.Time       `json:"sign_in_due_at,omitempty" doc:"when the user has to sign in again"`
-	Confirmed        *time.Time       `json:"confirmed_at,omitempty" doc:"when the identity provider last confirmed the user"`
-	IdleKeys         int              `json:"idle_keys,omitempty" doc:"how many of the user's API keys were not used for 90 days"`
-	OrgIdleKeys      int              `json:"organization_idle_keys,omitempty" doc:"the same for the whole organization; for owners and admins"`
-	Audit            *AuditCheckpoint `json:"audit,omitempty" doc:"newest signed checkpoint of the audit log; for owners and admins"`
+	Confirmed        *time.Time       `json:"confirmed_at,omitempty" doc:"when the provider last confirmed the user"`
+	IdleKeys         int              `json:"idle_keys,omitempty" doc:"the user's API keys that are idle for 90 days"`
+	OrgIdleKeys      int              `json:"organization_idle_keys,omitempty" doc:"for owners and admins"`
+	Audit            *AuditCheckpoint `json:"audit,omitempty" doc:"newest audit checkpoint; for owners and admins"`
 }
 
 // Policy holds the organization's limits on sharing and on API keys.
 type Policy struct {
-	ShareTypes        []snap.Type            `json:"share_types" doc:"types that may be shared org-wide or with other organizations; empty means every type"`
-	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"what happens when a snapshot that is not sanitized is shared"`
-	ShareRequires     snap.ShareRequirement  `json:"share_requires,omitempty" enum:"certificate" doc:"what a snapshot must have before it can be shared; absent means no requirement"`
-	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds that a share with another organization may last; absent means no limit"`
-	MaxKeyAge         int64                  `json:"max_key_age,omitempty" doc:"seconds that an API key may last; absent means no limit"`
+	ShareTypes        []snap.Type            `json:"share_types" doc:"types for wider shares; empty means all"`
+	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"for unmasked data"`
+	ShareRequires     snap.ShareRequirement  `json:"share_requires,omitempty" enum:"certificate" doc:"needed to share"`
+	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds; absent: no limit"`
+	MaxKeyAge         int64                  `json:"max_key_age,omitempty" doc:"seconds; absent means no limit"`
 }
 
 // Notice tells a user about an event that concerns a snapshot or session of theirs.
@@ -391,7 +391,7 @@ type AuthConfig struct {
 	ClientID string   `json:"client_id"`
 	Scopes   []string `json:"scopes"`
 	// ExchangeURL is where a CI job exchanges its token for a credential (RFC 8693).
-	ExchangeURL string `json:"exchange_url,omitempty" doc:"where CI jobs exchange their tokens; absent if no organization trusts any"`
+	ExchangeURL string `json:"exchange_url,omitempty" doc:"where CI jobs exchange tokens; absent if nobody trusts any"`
 }
 
 // Problem is the body of every error (RFC 9457, application/problem+json).
@@ -431,9 +431,9 @@ type KeyRequest struct {
 	Kind      snap.CredentialKind `json:"kind" enum:"cak,clt,sak"`
 	Name      string              `json:"name" minLength:"1" maxLength:"100"`
 	Scopes    []snap.Scope        `json:"scopes,omitempty"`
-	ExpiresAt *time.Time          `json:"expires_at,omitempty" doc:"RFC 3339; if both this and expires_in are absent, the key never expires"`
-	ExpiresIn int64               `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
-	From      []string            `json:"from,omitempty" maxItems:"100" doc:"networks that it may be used from, such as 10.0.0.0/8; absent means any"`
+	ExpiresAt *time.Time          `json:"expires_at,omitempty" doc:"RFC 3339; absent means never"`
+	ExpiresIn int64               `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now"`
+	From      []string            `json:"from,omitempty" maxItems:"100" doc:"such as 10.0.0.0/8; absent means any"`
 }
 
 // KeyFilter selects the keys of a listing.

@@ -25,9 +25,14 @@ func FuzzReader(f *testing.F) {
 
 // FuzzManifest checks the same for any manifest with a correct checksum, as an attacker would send it.
 func FuzzManifest(f *testing.F) {
-	f.Add([]byte(`{"format":3,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","sections":[]}`), []byte{}, false)
-	f.Add([]byte(`{"format":1,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","sections":[{"name":"dump","offset":16,"stored":3,"size":9,"sha256":""}]}`), []byte("abc"), true)
-	f.Add([]byte(`{"format":3,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","tables":null,"schema":{"tables":[{"name":"t","columns":[{"name":"c","type":{"name":"text"},"default":{"literal":{"kind":"string","value":"\""}}}]}],"programs":[{"kind":"view","name":"v"}],"comment":"c"},"sections":[]}`), []byte{}, false)
+	f.Add([]byte(`{"format":3,"engine":"sqlite","type":"snapshot","name":"n",`+
+		`"created":"2026-01-01T00:00:00Z","sections":[]}`), []byte{}, false)
+	f.Add([]byte(`{"format":1,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z",`+
+		`"sections":[{"name":"dump","offset":16,"stored":3,"size":9,"sha256":""}]}`), []byte("abc"), true)
+	f.Add([]byte(`{"format":3,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z",`+
+		`"tables":null,"schema":{"tables":[{"name":"t","columns":[{"name":"c","type":{"name":"text"}`+
+		`,"default":{"literal":{"kind":"string","value":"\""}}}]}],"programs":[{"kind":"view","name":"v"}`+
+		`],"comment":"c"},"sections":[]}`), []byte{}, false)
 	f.Fuzz(func(t *testing.T, manifest, body []byte, frames bool) {
 		format := uint16(Format)
 		if frames {

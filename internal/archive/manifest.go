@@ -23,14 +23,14 @@ type Manifest struct {
 	Properties    map[string]string `json:"properties,omitempty"` // of the database, such as its encoding
 	Sanitized     *Sanitized        `json:"sanitized,omitempty"`  // how a sanitized snapshot was made
 	Subset        *Subset           `json:"subset,omitempty"`     // set if the rows were limited
-	Schema        *schema.Schema    `json:"schema,omitempty"`     // the database's objects as data; nil in files of older versions
+	Schema        *schema.Schema    `json:"schema,omitempty"`     // nil in files of older versions
 	Sections      []Section         `json:"sections"`
 }
 
 // Subset means that a snapshot does not hold every row of its source, and describes how its rows
 // were chosen. [Table].Of holds the number of rows in the source.
 type Subset struct {
-	Where   map[string]string `json:"where,omitempty"`   // the SQL conditions of the starting rows by table; in a sanitized copy only the tables
+	Where   map[string]string `json:"where,omitempty"`   // conditions by table, empty in a sanitized copy
 	Percent float64           `json:"percent,omitempty"` // percentage of the starting rows in the other tables
 	Start   []string          `json:"start,omitempty"`   // the tables with starting rows
 }

@@ -125,7 +125,8 @@ func writeManifest(t *testing.T, path, before, repeated, after string) {
 			t.Fatal(err)
 		}
 	}
-	write(`{"format":3,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","sections":[],` + before)
+	write(`{"format":3,"engine":"sqlite","type":"snapshot","name":"n",` +
+		`"created":"2026-01-01T00:00:00Z","sections":[],` + before)
 	if repeated != "" {
 		piece := strings.Repeat(repeated, 1+64<<10/len(repeated))
 		for length+len(piece) < 12<<20 {

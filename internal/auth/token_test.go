@@ -99,7 +99,8 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts := strings.Split(good, ".")
-	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"at+jwt","kid":"`+kid+`"}`)) + "." + parts[1] + "."
+	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"at+jwt",`+
+		`"kid":"`+kid+`"}`)) + "." + parts[1] + "."
 	for name, bad := range map[string]string{
 		"ID token":         id,
 		"alg none":         none,

@@ -20,7 +20,7 @@ type runView struct {
 	EndedAt  time.Time `json:"ended_at,omitzero"`
 	Snapshot string    `json:"snapshot,omitempty" doc:"name of the masked copy"`
 	Pushed   string    `json:"pushed,omitempty" doc:"ID of the copy in the cloud, or its name in the storage profile"`
-	Missed   int       `json:"missed,omitempty" doc:"number of earlier scheduled times that were missed and that this run makes up for"`
+	Missed   int       `json:"missed,omitempty" doc:"how many missed times this run makes up for"`
 	Problem  string    `json:"problem,omitempty" doc:"why the run failed"`
 	Hint     string    `json:"hint,omitempty"`
 }

@@ -31,7 +31,7 @@ func choiceFlags(cmd *cobra.Command, c *local.Choice) {
 // choiceView is the output form of a target's choice of objects.
 type choiceView struct {
 	Include           []string `json:"include,omitempty" doc:"patterns of the tables to build; absent means all"`
-	Schemas           []string `json:"schemas,omitempty" doc:"patterns of the PostgreSQL schemas to build; absent means all"`
+	Schemas           []string `json:"schemas,omitempty" doc:"patterns of schemas to build; absent means all"`
 	Exclude           []string `json:"exclude,omitempty" doc:"patterns of the tables and views that are left out"`
 	ExcludeData       []string `json:"exclude_data,omitempty" doc:"patterns of the tables whose rows are left out"`
 	ExcludeExtensions []string `json:"exclude_extensions,omitempty" doc:"patterns of the extensions that are left out"`

@@ -118,9 +118,9 @@ type cloneView struct {
 	ExpiresAt time.Time   `json:"expires_at"`
 	LeftOut   string      `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that the clone lacks"`
 
-	Size        int64    `json:"size" doc:"bytes of the database; only in the output of clones and reset; 0 if it is unknown"`
+	Size        int64    `json:"size" doc:"bytes of the database, for clones and reset; 0 if unknown"`
 	Connections []string `json:"connections,omitempty" doc:"who is connected; only in the output of clones and reset"`
-	Error       string   `json:"error,omitempty" doc:"why the database could not be inspected; only in the output of clones and reset"`
+	Error       string   `json:"error,omitempty" doc:"why the database could not be inspected, for clones and reset"`
 }
 
 func viewClone(c clone.Clone, url string) cloneView {

@@ -145,7 +145,7 @@ the clone from the list. Use this if the server no longer exists.`,
 // droppedView is the JSON form of a clone that was dropped.
 type droppedView struct {
 	Name      string `json:"name"`
-	Forgotten bool   `json:"forgotten" doc:"the clone was only removed from the list (--forget), and its database still exists"`
+	Forgotten bool   `json:"forgotten" doc:"only removed from the list (--forget); the database remains"`
 }
 
 // dropClones drops clones one after another. With --json it prints the dropped clones, even if

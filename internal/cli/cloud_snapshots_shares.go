@@ -39,7 +39,7 @@ type sharesList struct {
 	ExpiresAt     *time.Time       `json:"expires_at,omitempty" doc:"when the org-wide share ends"`
 	Groups        []api.GroupShare `json:"groups"`
 	Organizations []api.OrgShare   `json:"organizations"`
-	Received      *receivedShare   `json:"received,omitempty" doc:"only for a snapshot of another organization: all that your organization is allowed to know about its shares"`
+	Received      *receivedShare   `json:"received,omitempty" doc:"share with your organization, if received"`
 	Note          string           `json:"note,omitempty"`
 }
 

@@ -47,9 +47,9 @@ type cloudView struct {
 	Card     *api.Card        `json:"card,omitempty" doc:"absent if there is none or it is withheld"`
 	Withheld bool             `json:"card_withheld,omitempty" doc:"the owning organization does not show the card"`
 	Changes  *api.CardChanges `json:"changes,omitempty" doc:"what changed since the previous snapshot"`
-	Access   *api.Access      `json:"access,omitempty" doc:"who shared it, with whom and until when; only for callers who may explain access"`
+	Access   *api.Access      `json:"access,omitempty" doc:"who has access and why, if you may explain access"`
 	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"only for callers who are allowed to see them"`
-	Versions []version        `json:"versions,omitempty" doc:"newest snapshots of its target and type that you can see, newest first"`
+	Versions []version        `json:"versions,omitempty" doc:"visible snapshots of its target and type, newest first"`
 }
 
 // version is one snapshot of a target.

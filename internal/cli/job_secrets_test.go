@@ -25,7 +25,8 @@ func TestJobTokensAreHidden(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
 		case "/api/v1/auth/config":
-			fmt.Fprintf(w, `{"auth_url": "http://%s/auth", "client_id": "snapcli", "exchange_url": "http://%[1]s/exchange"}`,
+			fmt.Fprintf(w, `{"auth_url": "http://%s/auth", "client_id": "snapcli", `+
+				`"exchange_url": "http://%[1]s/exchange"}`,
 				r.Host)
 		case "/actions":
 			fmt.Fprintf(w, `{"value": %q}`, token)

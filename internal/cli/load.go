@@ -112,7 +112,7 @@ type loadView struct {
 	Seconds     float64 `json:"seconds"`
 
 	Provenance provenanceView `json:"provenance"`
-	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that were not loaded"`
+	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs of a foreign snapshot that were not loaded"`
 }
 
 func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes bool) error {

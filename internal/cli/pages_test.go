@@ -169,7 +169,8 @@ snapcli() {
 	esac
 }
 snapcloud() {
-	if [[ "$1 $2" == "key revoke" ]]; then set -- "${@:1:$#-1}" "$(command snapcloud key list --config FILE --org acme | awk '/nightly/ {print $1}')"; fi
+	if [[ "$1 $2" == "key revoke" ]]; then set -- "${@:1:$#-1}` +
+	`" "$(command snapcloud key list --config FILE --org acme | awk '/nightly/ {print $1}')"; fi
 	case $1 in # the service of this test runs on the directory, so its backup is restored beside it, and that is moved
 	restore|transfer) SNAPCLOUD_DATA_DIR=$WORK/restored command snapcloud "$@" ;;
 	claim) # of a copy of its storage that has lost the database

@@ -21,7 +21,8 @@ func TestProgressIsReportedAtIntervals(t *testing.T) {
 	}{
 		"log": {globals{}, "push ...\npush: 600 MB of 2.0 GB (30%), 100 MB/s, 15s left\n"},
 		"json": {globals{json: true},
-			`{"event":"progress","phase":"push","done":600000000,"total":2000000000,"bytes_per_second":100000000,"seconds_left":15}` + "\n"},
+			`{"event":"progress","phase":"push","done":600000000,"total":2000000000,` +
+				`"bytes_per_second":100000000,"seconds_left":15}` + "\n"},
 		"quiet": {globals{quiet: true}, ""},
 	} {
 		var told bytes.Buffer

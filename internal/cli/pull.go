@@ -69,7 +69,7 @@ type pullView struct {
 	Moved         int64     `json:"moved" doc:"bytes that were fetched"`
 	Here          bool      `json:"here" doc:"the snapshot was already on this machine"`
 	CreatedTarget bool      `json:"created_target" doc:"the target was missing and was added to the config file"`
-	Unsaved       string    `json:"target_unsaved,omitempty" doc:"why the missing target could not be written to the config file"`
+	Unsaved       string    `json:"target_unsaved,omitempty" doc:"why the target could not be written to the config"`
 
 	Provenance provenanceView `json:"provenance"`
 }

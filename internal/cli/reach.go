@@ -11,10 +11,10 @@ import (
 type reachView struct {
 	Via                   string `json:"via,omitempty" doc:"SSH server through which the source is reached"`
 	PasswordBy            string `json:"password_command,omitempty" doc:"program that prints the source's password"`
-	DestinationVia        string `json:"destination_via,omitempty" doc:"SSH server through which the destination is reached"`
-	DestinationPasswordBy string `json:"destination_password_command,omitempty" doc:"program that prints the destination's password"`
-	ScratchVia            string `json:"scratch_via,omitempty" doc:"SSH server through which the scratch server is reached"`
-	ScratchPasswordBy     string `json:"scratch_password_command,omitempty" doc:"program that prints the scratch server's password"`
+	DestinationVia        string `json:"destination_via,omitempty" doc:"SSH server on the way to the destination"`
+	DestinationPasswordBy string `json:"destination_password_command,omitempty" doc:"prints the destination's password"`
+	ScratchVia            string `json:"scratch_via,omitempty" doc:"SSH server on the way to the scratch server"`
+	ScratchPasswordBy     string `json:"scratch_password_command,omitempty" doc:"prints the scratch server's password"`
 }
 
 func viewReach(t local.Target) reachView {

@@ -99,7 +99,8 @@ func steps(j job) string {
 func cronLines(t *testing.T) string {
 	t.Helper()
 	var lines []string
-	for _, entry := range regexp.MustCompile(`(?m)^\d+ \d+ \S+ \S+ \S+ (.+)$`).FindAllStringSubmatch(recipe(t, "crontab"), -1) {
+	for _, entry := range regexp.MustCompile(`(?m)^\d+ \d+ \S+ \S+ \S+ `+
+		`(.+)$`).FindAllStringSubmatch(recipe(t, "crontab"), -1) {
 		lines = append(lines, entry[1])
 	}
 	if len(lines) != 2 {

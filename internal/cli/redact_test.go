@@ -11,16 +11,17 @@ func TestRedact(t *testing.T) {
 	var s secrets
 	s.add("opaque-refresh-token", "x")
 	for line, want := range map[string]string{
-		`key=cak_abcdefABCDEF0123456789012345678901234567 end`:         `key=cak_[hidden] end`,
-		`token eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln`:              `token [hidden]`,
-		`Authorization: Bearer abc.def`:                                `Authorization: Bearer [hidden]`,
-		`refresh opaque-refresh-token`:                                 `refresh [hidden]`,
-		`url="https://s3.example/b/k?X-Amz-Signature=abc&x=1" n=1`:     `url="https://s3.example/b/k?[hidden]" n=1`,
-		`GET http://127.0.0.1:8080/blobs/abc123def`:                    `GET http://127.0.0.1:8080/blobs/[hidden]`,
-		`path=/blobs/parts/abc123 status=200`:                          `path=/blobs/parts/[hidden] status=200`,
-		`source=postgres://me:secret@host/db`:                          `source=postgres://me:[hidden]@host/db`,
-		`source=postgres://me:p@ss@host/db`:                            `source=postgres://me:[hidden]@host/db`,
-		`path=/api/v1/agents/snapshots/snap_0123456789abcdef status=1`: `path=/api/v1/agents/snapshots/snap_0123456789abcdef status=1`,
+		`key=cak_abcdefABCDEF0123456789012345678901234567 end`:     `key=cak_[hidden] end`,
+		`token eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln`:          `token [hidden]`,
+		`Authorization: Bearer abc.def`:                            `Authorization: Bearer [hidden]`,
+		`refresh opaque-refresh-token`:                             `refresh [hidden]`,
+		`url="https://s3.example/b/k?X-Amz-Signature=abc&x=1" n=1`: `url="https://s3.example/b/k?[hidden]" n=1`,
+		`GET http://127.0.0.1:8080/blobs/abc123def`:                `GET http://127.0.0.1:8080/blobs/[hidden]`,
+		`path=/blobs/parts/abc123 status=200`:                      `path=/blobs/parts/[hidden] status=200`,
+		`source=postgres://me:secret@host/db`:                      `source=postgres://me:[hidden]@host/db`,
+		`source=postgres://me:p@ss@host/db`:                        `source=postgres://me:[hidden]@host/db`,
+		`path=/api/v1/agents/snapshots/snap_0123456789abcdef ` +
+			`status=1`: `path=/api/v1/agents/snapshots/snap_0123456789abcdef status=1`,
 	} {
 		if got := s.redact(line); got != want {
 			t.Errorf("redact(%q)\n = %q\nwant %q", line, got, want)

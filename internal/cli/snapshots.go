@@ -79,23 +79,23 @@ type localView struct {
 	SHA256    string            `json:"sha256" doc:"SHA-256 of the file"`
 	CreatedAt time.Time         `json:"created_at"`
 	File      string            `json:"file" doc:"path of the file"`
-	Cloud     map[string]string `json:"cloud,omitempty" doc:"ID of the snapshot at each service to or from which it was transferred, by the service's URL"`
+	Cloud     map[string]string `json:"cloud,omitempty" doc:"ID of the snapshot at each service, by the service's URL"`
 	Tables    []tableView       `json:"tables,omitempty"`
 	Encrypted int               `json:"encrypted,omitempty" doc:"number of recipients"`
 	Subset    *subsetView       `json:"subset,omitempty" doc:"set if the snapshot does not hold every row"`
-	New       *newView          `json:"new,omitempty" doc:"how much is new since the previous snapshot; absent if it is not known"`
+	New       *newView          `json:"new,omitempty" doc:"new since the previous snapshot; absent if unknown"`
 
 	Provenance provenanceView `json:"provenance"`
-	Programs   []programView  `json:"programs,omitempty" doc:"only from show: its functions, triggers and other objects with code"`
+	Programs   []programView  `json:"programs,omitempty" doc:"only from show: functions, triggers and other code"`
 	Omitted    []string       `json:"omitted,omitempty" doc:"only from show: sentences about the parts that it lacks"`
 	Card       *api.Card      `json:"card,omitempty" doc:"only from show: tables and columns; absent if it is locked"`
-	Changes    *localChanges  `json:"changes,omitempty" doc:"only from show: what changed since the previous local snapshot"`
+	Changes    *localChanges  `json:"changes,omitempty" doc:"only from show: changes since the previous snapshot"`
 }
 
 // localChanges is the difference between a local snapshot and the one before it.
 type localChanges struct {
 	Previous string           `json:"previous" doc:"name of the previous snapshot of the same target and type"`
-	Counted  bool             `json:"counted" doc:"true if the rows were compared; false if only the numbers of rows were"`
+	Counted  bool             `json:"counted" doc:"true if rows were compared, false if only their number was"`
 	Changes  []api.CardChange `json:"changes"`
 }
 
@@ -112,8 +112,8 @@ func viewProvenance(p local.Provenance) provenanceView { return provenanceView(p
 
 // subsetView describes how the rows of a subset were chosen.
 type subsetView struct {
-	Where   map[string]string `json:"where,omitempty" doc:"SQL condition of the starting rows by table; empty in a masked copy"`
-	Percent float64           `json:"percent,omitempty" doc:"percentage of the starting rows in tables without a condition"`
+	Where   map[string]string `json:"where,omitempty" doc:"condition of the starting rows by table; empty if masked"`
+	Percent float64           `json:"percent,omitempty" doc:"percentage of the starting rows without a condition"`
 	Start   []string          `json:"start,omitempty" doc:"tables in which rows were chosen"`
 }
 

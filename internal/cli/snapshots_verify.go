@@ -58,7 +58,7 @@ type verifiedView struct {
 	Tables int         `json:"tables" doc:"number of tables; 0 if the snapshot is encrypted and no identity opened it"`
 
 	Encrypted int  `json:"encrypted,omitempty" doc:"number of recipients"`
-	Inside    bool `json:"inside" doc:"every checksum was checked; false if the snapshot is encrypted and no identity opened it: then only the checksums of the file and of its encrypted part were checked"`
+	Inside    bool `json:"inside" doc:"every checksum was checked; false if no identity opened the encrypted part"`
 
 	Certificate *certificateView `json:"certificate,omitempty" doc:"who sanitized it and how; absent if it has none"`
 }

@@ -43,7 +43,7 @@ type targetView struct {
 	Name        string `json:"name"`
 	Source      string `json:"source,omitempty"`
 	Destination string `json:"destination,omitempty"`
-	Scratch     string `json:"scratch,omitempty" doc:"server on which SQL for masking runs, instead of the destination's server"`
+	Scratch     string `json:"scratch,omitempty" doc:"server where SQL masks run, instead of the destination's"`
 	Jobs        int    `json:"jobs"`
 	Production  bool   `json:"production"`
 	Rules       string `json:"sanitize_rules,omitempty"`
@@ -99,7 +99,7 @@ func (a *app) printTargets(list []local.Target) error {
 // limitsView is the subset of a target's configuration.
 type limitsView struct {
 	Where   map[string]string `json:"where,omitempty" doc:"SQL condition of the starting rows by table"`
-	Percent float64           `json:"percent,omitempty" doc:"percentage of the starting rows in tables without a condition"`
+	Percent float64           `json:"percent,omitempty" doc:"percentage of the starting rows without a condition"`
 	Rows    int64             `json:"rows,omitempty" doc:"maximum number of rows, instead of where and percent"`
 	MaxSize string            `json:"max_size,omitempty" doc:"maximum size, instead of where and percent"`
 }

@@ -54,7 +54,7 @@ type identity struct {
 	Cloud     string     `json:"cloud_url"`
 	Source    string     `json:"source" doc:"environment, config, job or session"`
 	Account   string     `json:"account,omitempty" doc:"name of the account, for a login session"`
-	ExpiresAt *time.Time `json:"access_token_expires_at,omitempty" doc:"when the access token of a login session expires; it is refreshed automatically"`
+	ExpiresAt *time.Time `json:"access_token_expires_at,omitempty" doc:"end of the access token, which is refreshed"`
 }
 
 func (a *app) whoami(ctx context.Context) error {

@@ -398,7 +398,8 @@ func steps() []step {
 			return nil
 		}, []string{"user.changed by the SCIM key scim of acme"}},
 		{"scim PUT Groups/{id}", func(w *walk) error {
-			w.scim.do("PUT", "/Groups/"+w.group, fmt.Sprintf(`{"schemas":["urn:ietf:params:scim:schemas:core:2.0:Group"],
+			w.scim.do("PUT", "/Groups/"+w.group,
+				fmt.Sprintf(`{"schemas":["urn:ietf:params:scim:schemas:core:2.0:Group"],
 				"displayName":"eng","members":[{"value":%q}]}`, w.user), 200)
 			return nil
 		}, []string{"user.changed by the SCIM key scim of acme"}},

@@ -146,7 +146,8 @@ func TestOutagesAreFewLines(t *testing.T) {
 	away.Store(false)
 	probe()
 	lines := map[string]int{}
-	for _, m := range regexp.MustCompile(`level=(\w+) msg="?([^"]*?)"? what=storage`).FindAllStringSubmatch(log.String(), -1) {
+	for _, m := range regexp.MustCompile(`level=(\w+) msg="?([^"]*?)"? `+
+		`what=storage`).FindAllStringSubmatch(log.String(), -1) {
 		lines[m[1]+" "+m[2]]++
 	}
 	want := map[string]int{"WARN a part of the service fails and is tried again": 1,

@@ -100,11 +100,12 @@ var falsified = map[string][]string{
 	"the snapshot by which a line is found": {`UPDATE audit SET snapshot = 'x' WHERE seq = 3 AND org_id = ` + acme},
 	"the text of a line": {
 		`UPDATE audit SET body = replace(body, '"address":"', '"address":"1') WHERE seq = 3 AND org_id = ` + acme},
-	"the hash of a line":     {`UPDATE audit SET hash = 'x' WHERE seq = 3 AND org_id = ` + acme},
-	"a line in the middle":   {`DELETE FROM audit WHERE seq = 3 AND org_id = ` + acme},
-	"the newest lines":       {`DELETE FROM audit WHERE seq > 4 AND org_id = ` + acme},
-	"every line":             {`DELETE FROM audit WHERE org_id = ` + acme},
-	"the lines and the head": {`DELETE FROM audit WHERE org_id = ` + acme, `DELETE FROM audit_heads WHERE org_id = ` + acme},
+	"the hash of a line":   {`UPDATE audit SET hash = 'x' WHERE seq = 3 AND org_id = ` + acme},
+	"a line in the middle": {`DELETE FROM audit WHERE seq = 3 AND org_id = ` + acme},
+	"the newest lines":     {`DELETE FROM audit WHERE seq > 4 AND org_id = ` + acme},
+	"every line":           {`DELETE FROM audit WHERE org_id = ` + acme},
+	"the lines and the head": {`DELETE FROM audit WHERE org_id = ` + acme, `DELETE ` +
+		`FROM audit_heads WHERE org_id = ` + acme},
 	"everything there is of the log": {
 		`DELETE FROM audit WHERE org_id = ` + acme, `DELETE FROM audit_heads WHERE org_id = ` + acme,
 		`DELETE FROM audit_tree WHERE org_id = ` + acme},
@@ -114,11 +115,13 @@ var falsified = map[string][]string{
 		`UPDATE audit_heads SET seq = 4, size = 0, checkpoint = '',
 			hash = (SELECT hash FROM audit WHERE seq = 4 AND org_id = ` + acme + `) WHERE org_id = ` + acme,
 		`DELETE FROM audit_tree WHERE org_id = ` + acme},
-	"the head's checkpoint":     {`UPDATE audit_heads SET checkpoint = replace(checkpoint, 'acme', 'globex')`},
-	"the size of the tree":      {`UPDATE audit_heads SET size = size - 1`},
-	"the number of the newest":  {`UPDATE audit_heads SET seq = seq + 1`},
-	"two lines change places":   {`UPDATE audit SET seq = -3 WHERE seq = 3`, `UPDATE audit SET seq = 3 WHERE seq = 4`, `UPDATE audit SET seq = 4 WHERE seq = -3`},
-	"a line that is slipped in": {`INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) SELECT org_id, seq + 100, at, action, actor, snapshot, body, hash FROM audit WHERE seq = 3`},
+	"the head's checkpoint":    {`UPDATE audit_heads SET checkpoint = replace(checkpoint, 'acme', 'globex')`},
+	"the size of the tree":     {`UPDATE audit_heads SET size = size - 1`},
+	"the number of the newest": {`UPDATE audit_heads SET seq = seq + 1`},
+	"two lines change places": {`UPDATE audit SET seq = -3 WHERE seq = 3`, `UPDATE audit SET seq = 3 WHERE seq = 4`,
+		`UPDATE audit SET seq = 4 WHERE seq = -3`},
+	"a line that is slipped in": {`INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) ` +
+		`SELECT org_id, seq + 100, at, action, actor, snapshot, body, hash FROM audit WHERE seq = 3`},
 }
 
 // Everyone who kept a checkpoint finds a log that was falsified afterwards, and sees both
@@ -171,7 +174,8 @@ func TestRewrittenLogsAreFound(t *testing.T) {
 			prev = e.Hash
 			text, err := json.Marshal(e)
 			must(t, err)
-			w.exec(`UPDATE audit SET body = $1, hash = $2 WHERE seq = $3 AND org_id = `+acme, string(text), e.Hash, e.Seq)
+			w.exec(`UPDATE audit SET body = $1, hash = $2 `+
+				`WHERE seq = $3 AND org_id = `+acme, string(text), e.Hash, e.Seq)
 		}
 		w.exec(`DELETE FROM audit_tree WHERE org_id = ` + acme)
 		w.exec(`UPDATE audit_heads SET hash = $1, size = 0, checkpoint = '' WHERE org_id = `+acme, prev)

@@ -105,7 +105,8 @@ func TestBulkChangesAndTheirErrors(t *testing.T) {
 			t.Errorf("%s was not deleted", item.ID)
 		}
 	}
-	for _, body := range []string{`{"ids":["x"]}`, `{"ids":["x"],"delete":true,"unshare":{"all":true}}`, `{"ids":[],"delete":true}`} {
+	for _, body := range []string{`{"ids":["x"]}`, `{"ids":["x"],"delete":true,"unshare":{"all":true}}`,
+		`{"ids":[],"delete":true}`} {
 		res, data := send(t, http.MethodPost, c.URL+api.MountAgent+"/bulk", body, c.Key("alice@acme.test"))
 		if p := problemIn(t, res, data); p.Code != snap.CodeInvalid {
 			t.Errorf("%s: %s", body, p.Code)

@@ -42,9 +42,9 @@ type Config struct {
 	Log           Log            `yaml:"log" koanf:"log"`
 	Private       Private        `yaml:"private" koanf:"private"`
 	Tracing       Tracing        `yaml:"tracing" koanf:"tracing"`
-	TrustProxies  []string       `yaml:"trust_proxies" koanf:"trust_proxies"` // networks whose X-Forwarded-For is trusted
-	SignInPage    string         `yaml:"sign_in_page" koanf:"sign_in_page"`   // whether to list the organizations; see listsOrganizations
-	AllowLocal    bool           `yaml:"allow_local" koanf:"allow_local"`     // allow type: local at a public_url that is not loopback
+	TrustProxies  []string       `yaml:"trust_proxies" koanf:"trust_proxies"` // networks that set X-Forwarded-For
+	SignInPage    string         `yaml:"sign_in_page" koanf:"sign_in_page"`   // see listsOrganizations
+	AllowLocal    bool           `yaml:"allow_local" koanf:"allow_local"`     // for a public_url that is not loopback
 	Organizations []Organization `yaml:"organizations" koanf:"organizations"`
 }
 

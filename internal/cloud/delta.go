@@ -212,7 +212,8 @@ func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 // upload is then complete in the object store, and the push can be completed. An encrypted delta
 // does not replace the upload of the whole file.
 func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {
-	body := &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), maxStall: s.transfers.deltas.maxStall}
+	body := &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w),
+		maxStall: s.transfers.deltas.maxStall}
 	if err := s.applyDelta(r, body); err != nil {
 		s.writeError(w, r, err)
 		return

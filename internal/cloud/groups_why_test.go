@@ -22,7 +22,8 @@ func TestMeSaysWhyGroupsAreUnknown(t *testing.T) {
 	for _, tc := range []struct{ name, claims, want string }{
 		{"absent", `{}`, `the identity provider sent no groups claim named "groups"; ask your admin`},
 		{"overage",
-			`{"_claim_names":{"groups":"src1"}}`, "you are in more groups than the identity provider puts into a token; ask your admin"},
+			`{"_claim_names":{"groups":"src1"}}`,
+			"you are in more groups than the identity provider puts into a token; ask your admin"},
 		{"too many",
 			`{"groups":` + manyGroups(2001) + `}`,
 			"you are in more than 2000 groups, which is too many; ask your admin"},

@@ -15,7 +15,7 @@ import (
 
 type keysInput struct {
 	All     bool  `query:"all" doc:"for owners and admins: every key of the organization"`
-	IdleFor int64 `query:"idle_for" minimum:"1" maximum:"3153600000" doc:"only keys that were not used for this number of seconds; a key that was never used counts from its creation"`
+	IdleFor int64 `query:"idle_for" minimum:"1" maximum:"3153600000" doc:"seconds since last use or creation"`
 }
 
 type createKeyInput struct {

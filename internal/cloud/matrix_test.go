@@ -152,7 +152,8 @@ var incomplete = with(everyone(no), "owner", bad, "admin", bad, "recipient owner
 // refused before anything is looked up.
 func sharing(row map[string]string) map[string]string { return with(row, "plain key", nameless) }
 
-const pushBody = `{"target":"shop","name":"shop-x","type":"snapshot","engine":"sqlite","size":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`
+const pushBody = `{"target":"shop","name":"shop-x","type":"snapshot","engine":"sqlite","size":3,` +
+	`"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`
 
 // matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of rights, as statuses: route ×
 // caller. Routes that exist only below the user mount are tested in keys_test.go.
@@ -205,13 +206,17 @@ var matrix = map[string]struct {
 	"POST /snapshots/{id}/share":    {"", sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
 	"DELETE /snapshots/{id}/share": {"",
 		sharing(cells(done, done, done, no, no, no, nameless, nameless, nameless))},
-	"POST /snapshots/{id}/share-group": {`{"group_id":"eng"}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
+	"POST /snapshots/{id}/share-group": {`{"group_id":"eng"}`,
+		sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
 	"DELETE /snapshots/{id}/share-group/{groupId}": {"",
 		sharing(cells(done, done, done, no, no, no, nameless, nameless, nameless))},
 	"GET /snapshots/{id}/group-shares": {"", cells(ok, ok, ok, ok, no, no, ok, ok, ok)},
-	"POST /snapshots/{id}/shares":      {`{"group_ids":["dba"]}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
-	"POST /snapshots/{id}/unshare":     {`{"group_ids":["dba"]}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
-	"POST /snapshots/{id}/share-org":   {`{"org_slug":"initech"}`, sharing(cells(ok, ok, no, no, no, no, nameless, nameless, nameless))},
+	"POST /snapshots/{id}/shares": {`{"group_ids":["dba"]}`,
+		sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
+	"POST /snapshots/{id}/unshare": {`{"group_ids":["dba"]}`,
+		sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
+	"POST /snapshots/{id}/share-org": {`{"org_slug":"initech"}`,
+		sharing(cells(ok, ok, no, no, no, no, nameless, nameless, nameless))},
 	"DELETE /snapshots/{id}/share-org/{slug}": {"",
 		sharing(cells(done, done, no, no, no, no, nameless, nameless, nameless))},
 	"GET /snapshots/{id}/org-shares": {"", cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},

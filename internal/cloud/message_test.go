@@ -54,7 +54,8 @@ func checkDiscord(t *testing.T, e api.WebhookEvent) {
 	if err != nil || json.Unmarshal(body, &m) != nil {
 		t.Fatal(err)
 	}
-	bare := strings.NewReplacer(`\\`, "", `\*`, "", `\_`, "", `\~`, "", "\\`", "", `\|`, "", `\>`, "", `\<`, "", `\#`, "",
+	bare := strings.NewReplacer(`\\`, "", `\*`, "", `\_`, "", `\~`, "", "\\`", "", `\|`, "", `\>`, "", `\<`, "", `\#`,
+		"",
 		`\[`, "", `\]`, "", `\(`, "", `\)`, "", `\-`, "", "@\u200b", "").Replace(m.Content)
 	if strings.ContainsAny(bare, "*_~`|><#[]()@\\\n") || strings.Contains(bare, "://") ||
 		len([]rune(m.Content)) > 2000 || m.Mentions.Parse == nil || len(m.Mentions.Parse) > 0 {

@@ -121,7 +121,9 @@ func TestMetricsCount(t *testing.T) {
 	}
 	for _, want := range []string{
 		`snapcloud_database_query_duration_seconds_count{kind="select"}`, `snapcloud_build_info{go_version="go`,
-		`go_sql_open_connections{db_name="write"}`, `go_sql_wait_duration_seconds_total{db_name="read"}`, `process_resident_memory_bytes`, `go_goroutines`,
+		`go_sql_open_connections{db_name="write"}`, `go_sql_wait_duration_seconds_total{db_name="read"}`,
+		`process_resident_memory_bytes`,
+		`go_goroutines`,
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the metrics lack %s", want)

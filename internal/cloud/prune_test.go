@@ -21,7 +21,8 @@ func TestOldKeysArePruned(t *testing.T) {
 		o.Clock = clock
 		w := watch(t, o)
 		vic := w.Key("vic@acme.test")
-		w.exec(`UPDATE api_keys SET revoked_at = $1 WHERE user_id = (SELECT id FROM users WHERE email = 'vic@acme.test')`,
+		w.exec(`UPDATE api_keys SET revoked_at = $1 `+
+			`WHERE user_id = (SELECT id FROM users WHERE email = 'vic@acme.test')`,
 			clock.Now().UnixMilli())
 		count := func(what string) (n int) {
 			must(t, w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+what).Scan(&n))

@@ -247,7 +247,8 @@ func (m *remover) removals() map[string]struct {
 	}
 	return map[string]removal{
 		"scim": {func(l *leaver, replica int) {
-			m.scim[replica].do("PATCH", "/Users/"+l.scim, patched(`{"op": "Replace", "path": "active", "value": "False"}`),
+			m.scim[replica].do("PATCH", "/Users/"+l.scim,
+				patched(`{"op": "Replace", "path": "active", "value": "False"}`),
 				200)
 		}, doors},
 		"logout": {func(l *leaver, replica int) { m.logout(l.subject, m.replicas[replica]) }, doors[:2]},

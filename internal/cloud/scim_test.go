@@ -147,7 +147,8 @@ func TestSCIMRequestsOfOkta(t *testing.T) {
 		mia := p.do("POST", "/Users", `{"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"],
 			"userName": "mia@acme.test", "name": {"givenName": "Mia", "familyName": "M"},
 			"emails": [{"primary": true, "value": "mia@acme.test", "type": "work"}], "displayName": "Mia M",
-			"locale": "en-US", "externalId": "mia@acme.test", "groups": [], "password": "1mz050nq", "active": true}`, 201)
+			"locale": "en-US", "externalId": "mia@acme.test", "groups": [], `+
+			`"password": "1mz050nq", "active": true}`, 201)
 		id := mia["id"].(string)
 		if mia["userName"] != "mia@acme.test" || mia["active"] != true || mia["password"] != nil ||
 			mia["meta"].(map[string]any)["location"] != p.url+"/Users/"+id {
@@ -167,7 +168,8 @@ func TestSCIMRequestsOfOkta(t *testing.T) {
 		if got := groupsOf(t, c, "mia@acme.test"); !slices.Equal(got, []string{"eng", "platform"}) {
 			t.Errorf("added: %v", got)
 		}
-		p.do("PATCH", "/Groups/"+team, patched(`{"op": "replace", "value": {"id": "`+team+`", "displayName": "core"}}`), 204)
+		p.do("PATCH", "/Groups/"+team, patched(`{"op": "replace", "value": {"id": "`+team+`", `+
+			`"displayName": "core"}}`), 204)
 		if got := groupsOf(t, c, "mia@acme.test"); !slices.Equal(got, []string{"core", "eng"}) {
 			t.Errorf("renamed: %v", got)
 		}
@@ -217,21 +219,26 @@ func TestSCIMRequestsOfEntra(t *testing.T) {
 		}
 		gus := p.do("POST", "/Users", `{"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User",
 			"urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"], "externalId": "gus@acme.test",
-			"userName": "Gus@acme.test", "active": true, "emails": [{"primary": true, "type": "work", "value": "gus@acme.test"}],
+			"userName": "Gus@acme.test", "active": true, "emails": [{"primary": true, "type": "work", `+
+			`"value": "gus@acme.test"}],
 			"meta": {"resourceType": "User"}, "name": {"formatted": "Gus G", "familyName": "G", "givenName": "Gus"},
 			"roles": []}`, 201)["id"].(string)
 		p.do("POST", "/Users", `{"userName": "gus@ACME.test", "externalId": "other"}`, 409)
 		for _, filter := range []string{`userName eq "gus@acme.test"`, `externalId eq "gus@acme.test"`,
-			`urn:ietf:params:scim:schemas:core:2.0:User:userName Eq "GUS@acme.test" and externalId eq "gus@acme.test"`} {
+			`urn:ietf:params:scim:schemas:core:2.0:User:userName Eq "GUS@acme.test" and ` +
+				`externalId eq "gus@acme.test"`} {
 			if ids := p.find("Users", filter); !slices.Equal(ids, []string{gus}) {
 				t.Errorf("%s finds %v", filter, ids)
 			}
 		}
-		p.do("PATCH", "/Users/"+gus, patched(`{"op": "Replace", "path": "emails[type eq \"work\"].value", "value": "g@acme.test"},
+		p.do("PATCH", "/Users/"+gus, patched(`{"op": "Replace", "path": "emails[type eq \"work\"].value", `+
+			`"value": "g@acme.test"},
 			{"op": "Replace", "path": "name.familyName", "value": "Green"},
-			{"op": "Add", "path": "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department", "value": "R"},
+			{"op": "Add", "path": "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department", `+
+			`"value": "R"},
 			{"op": "Add", "path": "displayName", "value": "Gus Green"}`), 200)
-		p.do("PATCH", "/Users/"+gus, patched(`{"op": "Replace", "path": "userName", "value": "gus.green@acme.test"}`), 200)
+		p.do("PATCH", "/Users/"+gus, patched(`{"op": "Replace", "path": "userName", `+
+			`"value": "gus.green@acme.test"}`), 200)
 		if ids := p.find("Users", `userName eq "gus.green@acme.test"`); !slices.Equal(ids, []string{gus}) {
 			t.Errorf("the new name finds %v", ids)
 		}
@@ -243,7 +250,8 @@ func TestSCIMRequestsOfEntra(t *testing.T) {
 		if a := p.do("GET", "/Groups/"+team+"?excludedAttributes=members", "", 200); a["members"] != nil {
 			t.Errorf("the members were excluded: %v", a)
 		}
-		a := p.do("GET", "/Groups?excludedAttributes=members&filter="+url.QueryEscape(`displayName eq "databases"`), "", 200)
+		a := p.do("GET", "/Groups?excludedAttributes=members&filter="+url.QueryEscape(`displayName eq `+
+			`"databases"`), "", 200)
 		if a["totalResults"] != 1.0 || a["Resources"].([]any)[0].(map[string]any)["members"] != nil {
 			t.Errorf("by its name: %v", a)
 		}
@@ -270,7 +278,8 @@ func TestSCIMRequestsOfEntra(t *testing.T) {
 			t.Errorf("a key of somebody who is not active: %v", err)
 		}
 		for _, active := range []string{`"True"`, `true`, `false`} {
-			a := p.do("PATCH", "/Users/"+gus, `{"Operations": [{"op": "Replace", "path": "active", "value": `+active+`}],
+			a := p.do("PATCH", "/Users/"+gus,
+				`{"Operations": [{"op": "Replace", "path": "active", "value": `+active+`}],
 				"schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"]}`, 200)
 			if a["active"] != (active != "false") {
 				t.Errorf("active: %s becomes %v", active, a["active"])
@@ -399,7 +408,8 @@ func TestSCIMRefusals(t *testing.T) {
 		t.Errorf("another organization finds %v", ids)
 	}
 	theirs := other.group("eng")
-	a := other.do("PATCH", "/Groups/"+theirs, patched(`{"op": "add", "path": "members", "value": [{"value": "`+mia+`"}]}`), 400)
+	a := other.do("PATCH", "/Groups/"+theirs, patched(`{"op": "add", `+
+		`"path": "members", "value": [{"value": "`+mia+`"}]}`), 400)
 	if a["scimType"] != "invalidValue" {
 		t.Errorf("a member of another organization: %v", a)
 	}
@@ -417,7 +427,8 @@ func TestSCIMRefusals(t *testing.T) {
 		{"PATCH", "/Users/" + mia, patched(`{"op": "replace", "path": "active", "value": "perhaps"}`), "invalidValue"},
 		{"PATCH", "/Users/" + mia, patched(``), "invalidSyntax"},
 		{"PATCH", "/Groups/" + eng, patched(`{"op": "remove", "path": "members[value eq \"x\""}`), "invalidPath"},
-		{"PATCH", "/Groups/" + eng, patched(`{"op": "add", "path": "members[value eq \"x\"]", "value": 1}`), "invalidPath"},
+		{"PATCH", "/Groups/" + eng, patched(`{"op": "add", ` +
+			`"path": "members[value eq \"x\"]", "value": 1}`), "invalidPath"},
 		{"PATCH", "/Groups/" + eng, patched(`{"op": "add", "path": "members", "value": [` +
 			strings.TrimSuffix(strings.Repeat(`{"value":"x"},`, 20_001), ",") + `]}`), "tooMany"},
 	} {

@@ -169,9 +169,12 @@ func (s *secretsOnTheWire) add(all ...string) {
 }
 
 var (
-	secretInForm = regexp.MustCompile(`(?:^|&)(?:password|device_code|refresh_token|token|csrf_token|user_code|code)=([^&]+)`)
-	secretInJSON = regexp.MustCompile(`"(?:access_token|refresh_token|id_token|device_code|user_code|secret|key|csrf_token)":\s*"([^"]+)"`)
-	secretAtAll  = regexp.MustCompile(`\b(?:cak|clt|sak|crt|whsec)_[0-9A-Za-z+/=]{12,}|/blobs/(?:parts/)?([^/?"\s]{8,})|name="csrf_token" value="([^"]+)"`)
+	secretInForm = regexp.MustCompile(`(?:^|&)(?:password|device_code|refresh_token|token|` +
+		`csrf_token|user_code|code)=([^&]+)`)
+	secretInJSON = regexp.MustCompile(`"(?:access_token|refresh_token|id_token|device_code|user_code|secret|key|` +
+		`csrf_token)":\s*"([^"]+)"`)
+	secretAtAll = regexp.MustCompile(`\b(?:cak|clt|sak|crt|whsec)_[0-9A-Za-z+/=]{12,}` +
+		`|/blobs/(?:parts/)?([^/?"\s]{8,})|name="csrf_token" value="([^"]+)"`)
 )
 
 func (s *secretsOnTheWire) note(text string) {

@@ -13,7 +13,7 @@ import (
 
 // Confirmation is the parameter that confirms a share of unsanitized data.
 type Confirmation struct {
-	Confirmed bool `query:"confirm_unsanitized" doc:"confirm that original, unmasked data is shared, if the policy unsanitized_shares is ask"`
+	Confirmed bool `query:"confirm_unsanitized" doc:"shares unmasked data if unsanitized_shares is ask"`
 }
 
 type shareInput struct {

@@ -14,13 +14,13 @@ type ListFilter struct {
 	Filter      snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose field shared is true; mine: pushed by the caller; received: shared with the caller's organization by another"`
 	Target      string      `query:"target" maxLength:"100" doc:"only this target"`
 	Type        snap.Type   `query:"type" enum:"snapshot,sanitized" doc:"only this type"`
-	Q           string      `query:"q" maxLength:"100" doc:"only those that match these words: each must be the beginning of the ID or of a word in the name, target or owner"`
+	Q           string      `query:"q" maxLength:"100" doc:"beginnings of the ID, or of words in name, target or owner"`
 	IDPrefix    string      `query:"id_prefix" maxLength:"64" doc:"only IDs that begin with this"`
 	IDs         []string    `query:"ids" maxItems:"100" doc:"only those with one of these IDs, separated by commas"`
-	Owner       string      `query:"owner" maxLength:"320" doc:"only those that the user with this e-mail pushed; if no user of the organization has it, those whose owner's e-mail begins with this, and those received from an organization whose slug begins with this"`
+	Owner       string      `query:"owner" maxLength:"320" doc:"beginning of the owner's e-mail or the sender's slug"`
 	Since       time.Time   `query:"since" doc:"only those pushed at this time or later, RFC 3339"`
 	Until       time.Time   `query:"until" doc:"only those pushed before this time, RFC 3339"`
-	ExpiresSoon bool        `query:"expires_soon" doc:"only those with a share that ends within three days, if the caller is allowed to know about that share"`
+	ExpiresSoon bool        `query:"expires_soon" doc:"only those with a share that ends within three days"`
 }
 
 func (f ListFilter) query() store.Query {

@@ -188,7 +188,8 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 		asked.must(t, http.StatusSeeOther)
 		seen[i] = []string{location(asked, id), location(v.get(asked.Header.Get("Location")), id),
 			location(v.get("/snapshots/"+id), id), location(v.submit("/snapshots/"+id, "do", "withdraw", "request",
-				regexp.MustCompile(`name="request" value="(\d+)"`).FindStringSubmatch(v.get("/snapshots/" + id).text)[1]), id)}
+				regexp.MustCompile(`name="request" ` +
+					`value="(\d+)"`).FindStringSubmatch(v.get("/snapshots/" + id).text)[1]), id)}
 	}
 	if !slices.Equal(seen[0], seen[1]) {
 		t.Errorf("a request for a hidden snapshot differs:\n%q\n%q", seen[0], seen[1])
@@ -390,7 +391,8 @@ func TestShareBox(t *testing.T) {
 	send("grant", "no-such").must(t, 404, `role="alert"`)
 	day := time.Now().UTC().AddDate(0, 0, 9).Format(time.DateOnly)
 	send("slug", " Globex ", "expires", "date", "date", day, "schema", "yes").
-		must(t, 200, "Shared with everyone in globex.", "Globex Corporation", "with its tables", `<option value="globex">`)
+		must(t, 200, "Shared with everyone in globex.", "Globex Corporation", "with its tables",
+			`<option value="globex">`)
 	orgs, err := alice.OrgShares(ctx, shop.ID)
 	if err != nil || len(orgs) != 1 || !orgs[0].WithSchema ||
 		orgs[0].ExpiresAt.UTC().Format(time.DateTime) != day+" 23:59:59" {
@@ -554,7 +556,8 @@ func TestSnapshotsPagesStaySmall(t *testing.T) {
 	described(t, mia, last.ID, tables...)
 	v := visit(t, c, "adam@acme.test")
 	style := 0 // bytes
-	for _, sheet := range regexp.MustCompile(`href="([^"]+\.css)"`).FindAllStringSubmatch(v.get("/snapshots").text, -1) {
+	for _, sheet := range regexp.MustCompile(`href="([^"]+\.css)"`).FindAllStringSubmatch(v.get("/snapshots").text,
+		-1) {
 		style += len(v.get(sheet[1]).text)
 	}
 	for _, path := range []string{"/snapshots", "/snapshots/" + last.ID} {

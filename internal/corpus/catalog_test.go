@@ -105,32 +105,47 @@ const userSchemas = `n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_sc
 const postgresColumns = `
 	WITH RECURSIVE base (typ, at, modifier) AS (
 		SELECT t.oid, t.oid, -1 FROM pg_type t
-		UNION ALL SELECT b.typ, t.typbasetype, greatest(t.typtypmod, b.modifier) FROM base b JOIN pg_type t ON t.oid = b.at WHERE t.typtype = 'd')
-	SELECT format('%I.%I', n.nspname, c.relname), a.attname, coalesce(e.typname, t.typname), format_type(a.atttypid, a.atttypmod),
+		UNION ALL SELECT b.typ, t.typbasetype, greatest(t.typtypmod, b.modifier) FROM base b
+			JOIN pg_type t ON t.oid = b.at WHERE t.typtype = 'd')
+	SELECT format('%I.%I', n.nspname, c.relname), a.attname, coalesce(e.typname, t.typname),
+		format_type(a.atttypid, a.atttypmod),
 		NOT (a.attnotnull OR EXISTS (SELECT FROM pg_type d WHERE d.oid = a.atttypid AND d.typnotnull)),
 		a.attgenerated <> '' OR a.attidentity <> '', a.atthasdef,
-		CASE WHEN t.typname IN ('varchar', 'bpchar') AND greatest(a.atttypmod, b.modifier) > 4 THEN greatest(a.atttypmod, b.modifier) - 4
+		CASE WHEN t.typname IN ('varchar', 'bpchar') AND greatest(a.atttypmod, b.modifier) > 4
+			THEN greatest(a.atttypmod, b.modifier) - 4
 			WHEN t.typname IN ('bit', 'varbit') THEN greatest(a.atttypmod, b.modifier)
-			WHEN t.typname = 'bytea' THEN coalesce((SELECT max(substring(pg_get_constraintdef(k.oid) FROM 'octet_length\(VALUE\) = (\d+)')::int)
+			WHEN t.typname = 'bytea'
+				THEN
+				coalesce((SELECT max(substring(pg_get_constraintdef(k.oid) FROM 'octet_length\(VALUE\) = (\d+)')::int)
 				FROM pg_constraint k WHERE k.contypid = a.atttypid), 0) ELSE 0 END,
 		CASE WHEN t.typname = 'numeric' AND a.atttypmod > 0 THEN ((a.atttypmod - 4) >> 16) & 65535 ELSE 0 END,
 		CASE WHEN t.typname = 'numeric' AND a.atttypmod > 0 THEN (a.atttypmod - 4) & 2047 ELSE 0 END,
-		coalesce((SELECT string_agg(enumlabel, E'\x01' ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = coalesce(e.oid, t.oid)), ''),
-		e.oid IS NOT NULL, (SELECT count(*) FROM pg_attribute p WHERE p.attrelid = coalesce(e.typrelid, t.typrelid) AND p.attnum > 0 AND NOT attisdropped AND t.typrelid > 0),
-		coalesce((SELECT string_agg(pg_get_constraintdef(k.oid), ' ') FROM pg_constraint k WHERE (k.conrelid = c.oid OR k.contypid = a.atttypid) AND k.contype = 'c'), '')
+		coalesce((SELECT string_agg(enumlabel, E'\x01' ORDER BY enumsortorder) FROM pg_enum
+			WHERE enumtypid = coalesce(e.oid, t.oid)), ''),
+		e.oid IS NOT NULL, (SELECT count(*) FROM pg_attribute p WHERE p.attrelid = coalesce(e.typrelid, t.typrelid)
+			AND p.attnum > 0 AND NOT attisdropped AND t.typrelid > 0),
+		coalesce((SELECT string_agg(pg_get_constraintdef(k.oid), ' ') FROM pg_constraint k
+			WHERE (k.conrelid = c.oid OR k.contypid = a.atttypid) AND k.contype = 'c'), '')
 	FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		JOIN base b ON b.typ = a.atttypid JOIN pg_type t ON t.oid = b.at AND t.typtype <> 'd'
 		LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
-	WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attnum > 0 AND NOT a.attisdropped AND ` + userSchemas + `
+	WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attnum > 0
+		AND NOT a.attisdropped AND ` + userSchemas + `
 	ORDER BY 1, a.attnum`
 
-const mysqlColumns = "SELECT concat('`', replace(c.TABLE_NAME, '`', '``'), '`'), c.COLUMN_NAME, c.DATA_TYPE, c.COLUMN_TYPE, " + `
-		c.IS_NULLABLE = 'YES', c.EXTRA LIKE '%GENERATED%' AND c.EXTRA NOT LIKE '%DEFAULT_GENERATED%' OR c.EXTRA LIKE '%auto_increment%' OR c.EXTRA LIKE '%INVISIBLE%',
-		c.COLUMN_DEFAULT IS NOT NULL, coalesce(c.CHARACTER_MAXIMUM_LENGTH, 0), coalesce(c.NUMERIC_PRECISION, 0), coalesce(c.NUMERIC_SCALE, 0),
-		'', 0, 0, coalesce((SELECT group_concat(k.CHECK_CLAUSE SEPARATOR ' ') FROM information_schema.CHECK_CONSTRAINTS k
-			JOIN information_schema.TABLE_CONSTRAINTS x USING (CONSTRAINT_SCHEMA, CONSTRAINT_NAME) WHERE k.CONSTRAINT_SCHEMA = database() AND x.TABLE_NAME = c.TABLE_NAME), '')
+const mysqlColumns = "SELECT concat('`', replace(c.TABLE_NAME, '`', '``'), '`'), c.COLUMN_NAME, " + `
+	c.DATA_TYPE, c.COLUMN_TYPE,
+		c.IS_NULLABLE = 'YES', c.EXTRA LIKE '%GENERATED%' AND c.EXTRA NOT LIKE '%DEFAULT_GENERATED%'
+			OR c.EXTRA LIKE '%auto_increment%' OR c.EXTRA LIKE '%INVISIBLE%',
+		c.COLUMN_DEFAULT IS NOT NULL, coalesce(c.CHARACTER_MAXIMUM_LENGTH, 0), coalesce(c.NUMERIC_PRECISION, 0),
+			coalesce(c.NUMERIC_SCALE, 0),
+		'', 0, 0, coalesce((SELECT group_concat(k.CHECK_CLAUSE SEPARATOR ' ')
+			FROM information_schema.CHECK_CONSTRAINTS k
+			JOIN information_schema.TABLE_CONSTRAINTS x USING (CONSTRAINT_SCHEMA, CONSTRAINT_NAME)
+				WHERE k.CONSTRAINT_SCHEMA = database() AND x.TABLE_NAME = c.TABLE_NAME), '')
 	FROM information_schema.COLUMNS c JOIN information_schema.TABLES t USING (TABLE_SCHEMA, TABLE_NAME)
-	WHERE c.TABLE_SCHEMA = database() AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY c.TABLE_NAME, c.ORDINAL_POSITION`
+	WHERE c.TABLE_SCHEMA = database() AND t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
+		ORDER BY c.TABLE_NAME, c.ORDINAL_POSITION`
 
 var labelsOf = regexp.MustCompile(`'((?:[^']|'')*)'`)
 
@@ -171,10 +186,13 @@ func hintsIn(check string) (all []string) {
 
 func (d database) sqliteTables(t testing.TB) (all []table) {
 	t.Helper()
-	for _, r := range d.query(t, `SELECT l.name, l.type, coalesce(s.sql, '') FROM pragma_table_list l LEFT JOIN sqlite_schema s ON s.name = l.name AND s.type = 'table'
-		WHERE l.schema = 'main' AND l.type IN ('table', 'virtual') AND l.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY 1`) {
+	for _, r := range d.query(t, `SELECT l.name, l.type, coalesce(s.sql, '') FROM pragma_table_list l LEFT
+		JOIN sqlite_schema s ON s.name = l.name AND s.type = 'table'
+		WHERE l.schema = 'main' AND l.type IN ('table', 'virtual') AND l.name NOT LIKE 'sqlite\_%' ESCAPE '\'
+			ORDER BY 1`) {
 		at := table{name: d.quote(r[0]), hints: hintsIn(r[2]), keyed: true}
-		for _, c := range d.query(t, `SELECT name, upper(type), "notnull", hidden, dflt_value IS NOT NULL, pk FROM pragma_table_xinfo(?) WHERE hidden <> 1`, r[0]) {
+		for _, c := range d.query(t, `SELECT name, upper(type), "notnull", hidden, dflt_value IS NOT NULL, pk `+
+			`FROM pragma_table_xinfo(?) WHERE hidden <> 1`, r[0]) {
 			at.columns = append(at.columns, column{name: c[0], quoted: d.quote(c[0]), typ: strings.ToLower(c[1]),
 				full:     c[1],
 				nullable: c[2] == "0" && c[5] == "0", filled: c[3] != "0",
@@ -191,12 +209,14 @@ func (d database) references(t testing.TB) (all []reference) {
 	var rows [][]string
 	switch d.kind {
 	case "postgres":
-		rows = d.query(t, `SELECT k.oid, format('%I.%I', n.nspname, c.relname), format('%I.%I', pn.nspname, p.relname), quote_ident(ca.attname), quote_ident(pa.attname)
+		rows = d.query(t, `SELECT k.oid, format('%I.%I', n.nspname, c.relname), format('%I.%I', pn.nspname, p.relname),
+			quote_ident(ca.attname), quote_ident(pa.attname)
 			FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 				JOIN pg_class p ON p.oid = k.confrelid JOIN pg_namespace pn ON pn.oid = p.relnamespace,
 				unnest(k.conkey, k.confkey) WITH ORDINALITY u (a, b, i)
 				JOIN pg_attribute ca ON ca.attnum = u.a JOIN pg_attribute pa ON pa.attnum = u.b
-			WHERE k.contype = 'f' AND k.conparentid = 0 AND ca.attrelid = k.conrelid AND pa.attrelid = k.confrelid AND `+userSchemas+` ORDER BY k.oid, i`)
+			WHERE k.contype = 'f' AND k.conparentid = 0 AND ca.attrelid = k.conrelid
+				AND pa.attrelid = k.confrelid AND `+userSchemas+` ORDER BY k.oid, i`)
 	case "mysql":
 		rows = d.query(t, "SELECT concat(TABLE_NAME, '.', CONSTRAINT_NAME), concat('`', TABLE_NAME, '`'), "+
 			"concat('`', REFERENCED_TABLE_NAME, '`'), concat('`', COLUMN_NAME, '`'), concat('`', "+

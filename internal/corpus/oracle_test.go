@@ -86,7 +86,8 @@ func (d database) read(t testing.TB) map[string]map[string]string {
 	}
 	switch d.kind {
 	case "postgres":
-		for _, r := range d.query(t, `SELECT format('%I.%I', n.nspname, c.relname), coalesce(a.attname, ''), quote_ident(a.attname) || '::text'
+		for _, r := range d.query(t, `SELECT format('%I.%I', n.nspname, c.relname), coalesce(a.attname, ''),
+			quote_ident(a.attname) || '::text'
 			FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 				LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 			WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND `+userSchemas) {
@@ -143,8 +144,10 @@ func (d database) extra(t testing.TB) string {
 	var all []string
 	switch d.kind {
 	case "postgres":
-		for _, r := range d.query(t, `SELECT format('SELECT %L, last_value, is_called FROM %I.%I', c.relname, n.nspname, c.relname)
-			FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'S' AND `+userSchemas+` ORDER BY 1`) {
+		for _, r := range d.query(t, `SELECT format('SELECT %L, last_value, is_called FROM %I.%I',
+			c.relname, n.nspname, c.relname)
+			FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+				WHERE c.relkind = 'S' AND `+userSchemas+` ORDER BY 1`) {
 			all = append(all, fmt.Sprint(d.query(t, r[0])))
 		}
 		all = append(all, fmt.Sprint(d.query(t, "SELECT oid, md5(lo_get(oid)) FROM pg_largeobject_metadata ORDER "+
@@ -298,7 +301,8 @@ func (d database) computed(t testing.TB, name string) bool {
 		return d.query(t, "SELECT count(*) FROM pg_matviews WHERE format('%I.%I', schemaname, matviewname) = $1",
 			name)[0][0] == "1"
 	case "sqlite":
-		return d.query(t, `SELECT count(*) FROM pragma_table_list WHERE type = 'virtual' AND '"' || name || '"' = ?`, name)[0][0] == "1"
+		return d.query(t, `SELECT count(*) FROM pragma_table_list WHERE type = 'virtual' AND '"' || name || '"' = ?`,
+			name)[0][0] == "1"
 	}
 	return false
 }

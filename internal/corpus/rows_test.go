@@ -171,8 +171,10 @@ func (m *rowMaker) text(s string) string {
 // words are parts of strings that are easy to get wrong. None ends with a line break, because the
 // leak scan of a PostgreSQL dump cannot tell its literal from \N.
 func words() []string {
-	return []string{"plain", "it''s", `back\slash`, "tab\there", "line\nbreak", "\r\nend", "ünïcödé", "日本語", `\N`, `\.`, "NULL",
-		`"quoted"`, "%s", "${X}", "trailing ", " leading", "a,b;c", "-- no comment", "/* nor this */", "`tick`", "0", "1e10",
+	return []string{"plain", "it''s", `back\slash`, "tab\there", "line\nbreak", "\r\nend", "ünïcödé", "日本語", `\N`, `\.`,
+		"NULL",
+		`"quoted"`, "%s", "${X}", "trailing ", " leading", "a,b;c", "-- no comment", "/* nor this */", "`tick`", "0",
+		"1e10",
 		"maria@real", "+49 30 1234567", "😀"}
 }
 

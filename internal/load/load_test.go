@@ -147,7 +147,8 @@ func synced(b *testing.B) string {
 	db, err := sql.Open("pgx", url)
 	must(b, err)
 	defer db.Close()
-	for _, text := range []string{`ALTER SYSTEM SET fsync = on`, `ALTER SYSTEM SET max_wal_size = '4GB'`, `SELECT pg_reload_conf()`} {
+	for _, text := range []string{`ALTER SYSTEM SET fsync = on`, `ALTER SYSTEM SET max_wal_size = '4GB'`,
+		`SELECT pg_reload_conf()`} {
 		_, err := db.ExecContext(b.Context(), text)
 		must(b, err)
 	}

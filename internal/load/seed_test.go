@@ -184,7 +184,8 @@ func (f *filler) people() {
 	for i := range 200 {
 		f.exec(`INSERT INTO targets(name) VALUES($1)`, targetName(i))
 	}
-	f.exec(`INSERT INTO org_targets(org_id, target_id, folded) SELECT o.id, t.id, t.name FROM orgs o CROSS JOIN targets t`)
+	f.exec(`INSERT INTO org_targets(org_id, target_id, folded) SELECT o.id, t.id, t.name ` +
+		`FROM orgs o CROSS JOIN targets t`)
 	f.targets = f.ids(`SELECT id FROM targets ORDER BY id`)
 }
 

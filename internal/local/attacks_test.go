@@ -157,18 +157,23 @@ func onSQLite() attack {
 			return v
 		},
 		hostile: func(v victim) string {
-			return fmt.Sprintf(`CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT, up TEXT AS (upper(email)) STORED);
+			return fmt.Sprintf(`CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT, up TEXT
+				AS (upper(email)) STORED);
 			INSERT INTO customer (id, email) VALUES (1, 'ada@real.example'), (2, 'bob@real.example');
 			CREATE TABLE log (a); CREATE VIEW v AS SELECT * FROM customer;
 			CREATE TRIGGER tu AFTER UPDATE ON customer BEGIN INSERT INTO log VALUES (new.email); END;
 			CREATE TRIGGER ti AFTER INSERT ON customer BEGIN INSERT INTO log VALUES (new.email); END;
 			CREATE INDEX e ON customer (lower(email)); CREATE INDEX p ON customer (email) WHERE email LIKE '%%a%%';
 			PRAGMA writable_schema = on;
-			UPDATE sqlite_schema SET sql = sql || '; ATTACH ''%s/.profile'' AS x; CREATE TABLE x.t (a); ATTACH ''%s'' AS y; UPDATE customer SET email = (SELECT token FROM y.secret)' WHERE name IN ('tu', 'e', 'p');`,
+			UPDATE sqlite_schema SET sql = sql ||
+				'; ATTACH ''%s/.profile'' AS x; CREATE TABLE x.t (a); ATTACH ''%s'' AS y; `+
+				`UPDATE customer SET email = (SELECT token FROM y.secret)' WHERE name IN ('tu', 'e', 'p');`,
 				v.home, strings.TrimPrefix(v.prod, "sqlite://"))
 		},
-		calm: `CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT); INSERT INTO customer VALUES (1, 'ada@real.example'); CREATE TABLE log (a);
-			CREATE VIEW pad AS SELECT '` + dots + `'; CREATE TRIGGER t AFTER UPDATE ON customer BEGIN INSERT INTO log VALUES (new.email); END; CREATE INDEX e ON customer (lower(email))`,
+		calm: `CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT); INSERT INTO customer
+			VALUES (1, 'ada@real.example'); CREATE TABLE log (a);
+			CREATE VIEW pad AS SELECT '` + dots + `'; CREATE TRIGGER t AFTER UPDATE ` +
+			`ON customer BEGIN INSERT INTO log VALUES (new.email); END; CREATE INDEX e ON customer (lower(email))`,
 		texts: map[string][]string{dots: {"'; ATTACH 'prod.db' AS x; DROP TABLE x.secret; --",
 			"'; PRAGMA writable_schema = on; --", "' /* */; SELECT load_extension('x'); --",
 			callsFiles, "\x00'; ATTACH 'owned' AS x; --"}},
@@ -193,13 +198,18 @@ func onPostgresServer() attack {
 					BEGIN CREATE ROLE hostile SUPERUSER; EXCEPTION WHEN OTHERS THEN NULL; END;
 					BEGIN ALTER ROLE other PASSWORD 'owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
 				END IF; END $y$$f$, current_database()); END $x$;
-			CREATE FUNCTION evil() RETURNS text IMMUTABLE LANGUAGE plpgsql SET search_path = public AS $y$ BEGIN PERFORM evil_now(); RETURN 'x'; END $y$;
-			CREATE FUNCTION evil_trigger() RETURNS trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil(); RETURN new; END $y$;
-			CREATE FUNCTION evil_check(t text) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $y$ BEGIN RETURN public.evil() = 'x'; END $y$;
-			CREATE FUNCTION evil_event() RETURNS event_trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil(); END $y$;
+			CREATE FUNCTION evil() RETURNS text IMMUTABLE LANGUAGE plpgsql
+				SET search_path = public AS $y$ BEGIN PERFORM evil_now(); RETURN 'x'; END $y$;
+			CREATE FUNCTION evil_trigger() RETURNS trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil();
+				RETURN new; END $y$;
+			CREATE FUNCTION evil_check(t text) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $y$ BEGIN RETURN
+				public.evil() = 'x'; END $y$;
+			CREATE FUNCTION evil_event() RETURNS event_trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil();
+				END $y$;
 			CREATE PROCEDURE proc() LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil(); END $y$;
 			CREATE DOMAIN address AS text CHECK (evil_check(VALUE));
-			CREATE TABLE more (a address DEFAULT evil(), b text DEFAULT evil() CHECK (evil_check(b)), c text GENERATED ALWAYS AS (evil()) STORED);
+			CREATE TABLE more (a address DEFAULT evil(), b text DEFAULT evil() CHECK (evil_check(b)),
+				c text GENERATED ALWAYS AS (evil()) STORED);
 			INSERT INTO customer VALUES (1, 'ada@real.example'), (2, 'bob@real.example');
 			INSERT INTO more (b) VALUES ('row'), (E'\\.\n\\! touch %[1]s/owned\n');
 			COMMENT ON TABLE log IS E'comment\n\\! touch %[1]s/owned\n; DROP DATABASE prod;';
@@ -211,34 +221,52 @@ func onPostgresServer() attack {
 			ALTER TABLE customer ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON customer USING (evil_check(email));
 			CREATE TYPE pair AS (a integer, b integer); CREATE CAST (pair AS text) WITH INOUT AS ASSIGNMENT;
 			CREATE AGGREGATE every_evil(boolean) (SFUNC = booland_statefunc, STYPE = boolean);
-			CREATE FUNCTION leak(text, text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $y$ BEGIN PERFORM public.evil(); RETURN true; END $y$;
-			CREATE FUNCTION concat_ws(text, text) RETURNS text LANGUAGE plpgsql AS $y$ BEGIN RETURN public.evil(); END $y$;
-			CREATE FUNCTION format(text, text, text) RETURNS text LANGUAGE plpgsql AS $y$ BEGIN RETURN public.evil(); END $y$;
+			CREATE FUNCTION leak(text, text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $y$ BEGIN PERFORM
+				public.evil(); RETURN true; END $y$;
+			CREATE FUNCTION concat_ws(text, text) RETURNS text LANGUAGE plpgsql AS $y$ BEGIN RETURN public.evil();
+				END $y$;
+			CREATE FUNCTION format(text, text, text) RETURNS text LANGUAGE plpgsql AS $y$ BEGIN RETURN public.evil();
+				END $y$;
 			CREATE OPERATOR === (LEFTARG = text, RIGHTARG = text, FUNCTION = leak, RESTRICT = eqsel, JOIN = eqjoinsel);
-			CREATE FUNCTION cmp(text, text) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil(); RETURN bttextcmp($1, $2); END $y$;
-			CREATE OPERATOR CLASS evil_ops FOR TYPE text USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 cmp(text, text);
-			CREATE TYPE span AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi); CREATE TEXT SEARCH CONFIGURATION words (COPY = simple);
-			CREATE TEXT SEARCH DICTIONARY dict (TEMPLATE = simple); CREATE TEXT SEARCH TEMPLATE temp (LEXIZE = dsimple_lexize); CREATE CONVERSION conv FOR 'LATIN1' TO 'UTF8' FROM iso8859_1_to_utf8;
+			CREATE FUNCTION cmp(text, text) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $y$ BEGIN PERFORM
+				public.evil(); RETURN bttextcmp($1, $2); END $y$;
+			CREATE OPERATOR CLASS evil_ops FOR TYPE text USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =,
+				OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 cmp(text, text);
+			CREATE TYPE span AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi);
+				CREATE TEXT SEARCH CONFIGURATION words (COPY = simple);
+			CREATE TEXT SEARCH DICTIONARY dict (TEMPLATE = simple);
+				CREATE TEXT SEARCH TEMPLATE temp (LEXIZE = dsimple_lexize);
+				CREATE CONVERSION conv FOR 'LATIN1' TO 'UTF8' FROM iso8859_1_to_utf8;
 			CREATE EXTENSION dblink; CREATE ACCESS METHOD am TYPE TABLE HANDLER heap_tableam_handler;
-			CREATE FOREIGN DATA WRAPPER wrapper; CREATE SERVER elsewhere FOREIGN DATA WRAPPER wrapper; CREATE USER MAPPING FOR PUBLIC SERVER elsewhere; CREATE FOREIGN TABLE away (a text) SERVER elsewhere;
+			CREATE FOREIGN DATA WRAPPER wrapper; CREATE SERVER elsewhere FOREIGN DATA WRAPPER wrapper;
+				CREATE USER MAPPING FOR PUBLIC SERVER elsewhere; CREATE FOREIGN TABLE away (a text) SERVER elsewhere;
 			CREATE PUBLICATION published FOR TABLE log; CREATE COLLATION mine (locale = 'C');
 			CREATE EVENT TRIGGER hostile_%[2]d ON ddl_command_end EXECUTE FUNCTION evil_event();`, v.home, os.Getpid())
 		},
-		calm: `CREATE TABLE customer (id integer PRIMARY KEY, email text); INSERT INTO customer VALUES (1, 'ada@real.example'); CREATE TABLE log (a text);
-			INSERT INTO log VALUES ('row ` + dots + `'); CREATE FUNCTION pad() RETURNS text LANGUAGE sql AS $$ SELECT 'pad ` + dots + `' $$; CREATE VIEW v AS SELECT pad()`,
+		calm: `CREATE TABLE customer (id integer PRIMARY KEY, email text); INSERT INTO customer
+			VALUES (1, 'ada@real.example'); CREATE TABLE log (a text);
+			INSERT INTO log VALUES ('row ` + dots + `'); CREATE FUNCTION pad() RETURNS text LANGUAGE sql AS $$ ` +
+			`SELECT 'pad ` + dots + `' $$; CREATE VIEW v AS SELECT pad()`,
 		texts: map[string][]string{
 			"pad " + dots: {"' $$; DROP DATABASE prod; SELECT $$ '", "' $$;\n\\! touch owned\nSELECT $$ '",
 				"' $$; ALTER ROLE other PASSWORD 'owned'; SELECT $$ '", "\x00' $$; DROP DATABASE prod; --",
 				"' $$; SET SESSION AUTHORIZATION DEFAULT; COPY (SELECT 1) TO PROGRAM 'id'; SELECT $$ '"},
 			"row " + dots: {"\\.\nDROP DATABASE prod;\n\\! touch owned\n"},
 		},
-		programs: `SELECT (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = 'public') +
-			(SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' AND relkind IN ('v', 'm', 'f')) +
-			(SELECT count(*) FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL) + (SELECT count(*) FROM pg_policy) + (SELECT count(*) FROM pg_event_trigger) +
-			(SELECT count(*) FROM pg_foreign_server) + (SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_statistic_ext) + (SELECT count(*) FROM pg_opclass WHERE oid >= 16384) +
-			(SELECT count(*) FROM pg_operator WHERE oid >= 16384) + (SELECT count(*) FROM pg_cast WHERE oid >= 16384) + (SELECT count(*) FROM pg_rewrite WHERE oid >= 16384) +
-			(SELECT count(*) FROM pg_am WHERE oid >= 16384) + (SELECT count(*) FROM pg_conversion WHERE oid >= 16384) + (SELECT count(*) FROM pg_ts_dict WHERE oid >= 16384) +
-			(SELECT count(*) FROM pg_ts_template WHERE oid >= 16384) + (SELECT count(*) FROM pg_user_mapping) + (SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql')`,
+		programs: `SELECT (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
+			WHERE nspname = 'public') +
+			(SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT count(*) FROM pg_class c
+				JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' AND relkind IN ('v', 'm', 'f')) +
+			(SELECT count(*) FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL) + (SELECT count(*)
+				FROM pg_policy) + (SELECT count(*) FROM pg_event_trigger) +
+			(SELECT count(*) FROM pg_foreign_server) + (SELECT count(*) FROM pg_publication) + (SELECT count(*)
+				FROM pg_statistic_ext) + (SELECT count(*) FROM pg_opclass WHERE oid >= 16384) +
+			(SELECT count(*) FROM pg_operator WHERE oid >= 16384) + (SELECT count(*) FROM pg_cast
+				WHERE oid >= 16384) + (SELECT count(*) FROM pg_rewrite WHERE oid >= 16384) +
+			(SELECT count(*) FROM pg_am WHERE oid >= 16384) + (SELECT count(*) FROM pg_conversion
+				WHERE oid >= 16384) + (SELECT count(*) FROM pg_ts_dict WHERE oid >= 16384) +
+			(SELECT count(*) FROM pg_ts_template WHERE oid >= 16384) + (SELECT count(*)
+				FROM pg_user_mapping) + (SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql')`,
 	}
 }
 
@@ -288,12 +316,16 @@ func postgresVictim(t *testing.T) victim {
 			"roles of loads with rights": `SELECT rolname FROM pg_roles WHERE rolname LIKE 'snapcli\_%' AND
 				(rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)`,
 			"members": `SELECT pg_get_userbyid(member), pg_get_userbyid(roleid) FROM pg_auth_members WHERE
-				pg_get_userbyid(roleid) NOT LIKE 'snapcli\_%' OR pg_get_userbyid(member) LIKE 'snapcli\_%' ORDER BY 1, 2`,
-			"databases": `SELECT datname, pg_get_userbyid(datdba), coalesce(datacl::text, ''), datallowconn, datconnlimit
+				pg_get_userbyid(roleid) NOT LIKE 'snapcli\_%' OR pg_get_userbyid(member) LIKE 'snapcli\_%'
+					ORDER BY 1, 2`,
+			"databases": `SELECT datname, pg_get_userbyid(datdba), coalesce(datacl::text, ''),
+				datallowconn, datconnlimit
 				FROM pg_database WHERE datname NOT LIKE 'fresh\_%' AND datname NOT LIKE 'snapcli\_%' ORDER BY 1`,
 			"settings": "SELECT name, coalesce(setting, '') FROM pg_settings ORDER BY 1",
-			"settings of databases and roles": `SELECT coalesce(datname, ''), setrole::regrole::text, setconfig::text FROM pg_db_role_setting
-				LEFT JOIN pg_database d ON d.oid = setdatabase WHERE coalesce(datname, '') NOT LIKE 'fresh\_%' AND coalesce(datname, '') NOT LIKE 'snapcli\_%' ORDER BY 1, 2`,
+			"settings of databases and roles": `SELECT coalesce(datname, ''), setrole::regrole::text,
+				setconfig::text FROM pg_db_role_setting
+				LEFT JOIN pg_database d ON d.oid = setdatabase WHERE coalesce(datname, '') NOT LIKE 'fresh\_%'
+					AND coalesce(datname, '') NOT LIKE 'snapcli\_%' ORDER BY 1, 2`,
 			"settings in files": "SELECT name, coalesce(setting, '') FROM pg_file_settings ORDER BY 1, 2",
 			"tablespaces":       "SELECT t::text FROM pg_tablespace t ORDER BY 1",
 			"subscriptions":     "SELECT subname FROM pg_subscription ORDER BY 1",
@@ -302,9 +334,12 @@ func postgresVictim(t *testing.T) victim {
 		}
 		for _, name := range []string{"prod", "postgres", "template1"} {
 			all["objects in "+name] = v.value(t, serverOf(t, admin, name),
-				`SELECT 'c', c::text FROM pg_class c WHERE oid >= 16384 UNION ALL SELECT 'p', p::text FROM pg_proc p WHERE oid >= 16384
-				UNION ALL SELECT 't', t::text FROM pg_trigger t UNION ALL SELECT 'e', evtname FROM pg_event_trigger UNION ALL SELECT 'x', extname FROM pg_extension
-				UNION ALL SELECT 'n', nspname || coalesce(nspacl::text, '') FROM pg_namespace UNION ALL SELECT 'l', oid::text FROM pg_largeobject_metadata ORDER BY 1, 2`)
+				`SELECT 'c', c::text FROM pg_class c WHERE oid >= 16384 UNION ALL SELECT 'p', p::text
+				FROM pg_proc p WHERE oid >= 16384
+				UNION ALL SELECT 't', t::text FROM pg_trigger t UNION ALL SELECT 'e', evtname FROM pg_event_trigger
+					UNION ALL SELECT 'x', extname FROM pg_extension
+				UNION ALL SELECT 'n', nspname || coalesce(nspacl::text, '') FROM pg_namespace UNION ALL
+					SELECT 'l', oid::text FROM pg_largeobject_metadata ORDER BY 1, 2`)
 		}
 		all["rows in prod"] = v.value(t, v.prod, "SELECT token FROM secret")
 		return all
@@ -320,26 +355,33 @@ func onMySQL(server string) attack {
 		source: func(t *testing.T) string { return servertest.MySQL(t, server) },
 		victim: func(t *testing.T) victim { return mySQLVictim(t, server) },
 		hostile: func(v victim) string {
-			text := fmt.Sprintf(`CREATE TABLE customer (id INT PRIMARY KEY, email VARCHAR(200), up VARCHAR(200) AS (upper(email)) STORED, KEY (email));
-			CREATE TABLE log (a TEXT) COMMENT 'comment */ ; DROP DATABASE prod; /*! DROP DATABASE prod */'; CREATE TABLE %[2]s (a INT);
+			text := fmt.Sprintf(`CREATE TABLE customer (id INT PRIMARY KEY, email VARCHAR(200), up VARCHAR(200)
+				AS (upper(email)) STORED, KEY (email));
+			CREATE TABLE log (a TEXT) COMMENT 'comment */ ; DROP DATABASE prod; /*! DROP DATABASE prod */';
+				CREATE TABLE %[2]s (a INT);
 			INSERT INTO customer (id, email) VALUES (1, 'ada@real.example'), (2, 'bob@real.example');
 			INSERT INTO log VALUES ('\\'' ); DROP DATABASE prod; -- '), ('/*! DROP DATABASE prod */'), ('\\\\');
 			CREATE VIEW v AS SELECT * FROM customer;
 			CREATE TRIGGER ti BEFORE INSERT ON customer FOR EACH ROW DELETE FROM prod.secret;
 			CREATE TRIGGER tu BEFORE UPDATE ON customer FOR EACH ROW DELETE FROM prod.secret;
 			CREATE TRIGGER td BEFORE DELETE ON customer FOR EACH ROW DELETE FROM prod.secret;
-			CREATE FUNCTION evil() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN DELETE FROM prod.secret; RETURN 1; END;
+			CREATE FUNCTION evil() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN DELETE
+				FROM prod.secret; RETURN 1; END;
 			CREATE VIEW ev AS SELECT evil() AS a;
 			CREATE PROCEDURE proc() SELECT 1 INTO OUTFILE '%[1]s/owned';
 			CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO DELETE FROM prod.secret;
-			CREATE EVENT f ON SCHEDULE EVERY 1 DAY DO CREATE USER hostile;`, v.home, "`line\n\\! id; DROP DATABASE prod; --`")
+			CREATE EVENT f ON SCHEDULE EVERY 1 DAY DO CREATE USER hostile;`, v.home,
+				"`line\n\\! id; DROP DATABASE prod; --`")
 			if server == "mariadb" {
 				text += `CREATE SEQUENCE q; CREATE TABLE d (a INT DEFAULT (nextval(q))) WITH SYSTEM VERSIONING;`
 			}
 			return text
 		},
-		calm: `CREATE TABLE customer (id INT PRIMARY KEY, email VARCHAR(200)); INSERT INTO customer VALUES (1, 'ada@real.example'); CREATE TABLE log (a TEXT);
-			CREATE VIEW v AS SELECT 1 AS a; CREATE TRIGGER t BEFORE UPDATE ON customer FOR EACH ROW SET @a = 'pad'; CREATE PROCEDURE p() SELECT 'pad'; CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SET @a = 'pad'`,
+		calm: `CREATE TABLE customer (id INT PRIMARY KEY, email VARCHAR(200)); INSERT INTO customer
+			VALUES (1, 'ada@real.example'); CREATE TABLE log (a TEXT);
+			CREATE VIEW v AS SELECT 1 AS a; CREATE TRIGGER t BEFORE UPDATE ON customer FOR EACH ROW
+				SET @a = 'pad'; CREATE PROCEDURE p() SELECT 'pad';
+				CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SET @a = 'pad'`,
 		texts: map[string][]string{
 			"CREATE TABLE `log`": {"CREATE TABLE `prod`.`log`", "DROP DATABASE prod; CREATE TABLE `log`",
 				"CREATE /*! TABLE prod.log (a INT) */ /*!99999 TABLE `log`", `DELIMITER //\nCREATE TABLE ` + "`log`",
@@ -351,9 +393,13 @@ func onMySQL(server string) attack {
 			"'ada@real.example'": {"LOAD_FILE('/etc/passwd')", "(SELECT token FROM prod.secret)",
 				"'x'); DROP DATABASE prod; -- ", "'x' /*! , 1 */", "'x\x00'"},
 		},
-		programs: `SELECT (SELECT count(*) FROM information_schema.triggers WHERE trigger_schema = database()) + (SELECT count(*) FROM information_schema.views WHERE table_schema = database()) +
-			(SELECT count(*) FROM information_schema.routines WHERE routine_schema = database()) + (SELECT count(*) FROM information_schema.events WHERE event_schema = database()) +
-			(SELECT count(*) FROM information_schema.columns WHERE table_schema = database() AND extra LIKE '%GENERATED%' AND extra NOT LIKE '%DEFAULT_GENERATED%')`,
+		programs: `SELECT (SELECT count(*) FROM information_schema.triggers
+			WHERE trigger_schema = database()) + (SELECT count(*) FROM information_schema.views
+			WHERE table_schema = database()) +
+			(SELECT count(*) FROM information_schema.routines WHERE routine_schema = database()) + (SELECT count(*)
+				FROM information_schema.events WHERE event_schema = database()) +
+			(SELECT count(*) FROM information_schema.columns WHERE table_schema = database()
+				AND extra LIKE '%GENERATED%' AND extra NOT LIKE '%DEFAULT_GENERATED%')`,
 	}
 }
 
@@ -373,18 +419,23 @@ func mySQLVictim(t *testing.T, server string) victim {
 			"rights":   `SELECT * FROM mysql.db WHERE user NOT LIKE 'snapcli\_%' ORDER BY user, host, db`,
 			"rights of accounts of loads": `SELECT user, db FROM mysql.db WHERE user LIKE 'snapcli\_%' AND
 				replace(db, '\\', '') NOT LIKE 'fresh\_%' AND replace(db, '\\', '') NOT LIKE 'snapcli\_%'`,
-			"rights everywhere of accounts of loads": `SELECT grantee, privilege_type FROM information_schema.user_privileges
+			"rights everywhere of accounts of loads": `SELECT grantee, privilege_type
+				FROM information_schema.user_privileges
 				WHERE grantee LIKE '''snapcli\_%' AND privilege_type <> 'USAGE'`,
 			"rights on tables": "SELECT host, db, user, table_name FROM mysql.tables_priv ORDER BY 1, 2, 3, 4",
 			"roles": map[bool]string{true: "SELECT * FROM mysql.roles_mapping",
 				false: "SELECT * FROM mysql.role_edges"}[server == "mariadb"],
 			"databases": `SELECT schema_name, default_collation_name FROM information_schema.schemata
 				WHERE schema_name NOT LIKE 'fresh\_%' AND schema_name NOT LIKE 'snapcli\_%' ORDER BY 1`,
-			"tables": `SELECT table_schema, table_name, table_type, coalesce(create_time, '') FROM information_schema.tables
+			"tables": `SELECT table_schema, table_name, table_type, coalesce(create_time, '')
+				FROM information_schema.tables
 				WHERE table_schema IN ('mysql', 'sys', 'prod', 'own') ORDER BY 1, 2`,
-			"programs": `SELECT routine_schema, routine_name FROM information_schema.routines WHERE routine_schema NOT LIKE 'fresh\_%'
-				UNION ALL SELECT event_schema, event_name FROM information_schema.events WHERE event_schema NOT LIKE 'fresh\_%'
-				UNION ALL SELECT trigger_schema, trigger_name FROM information_schema.triggers WHERE trigger_schema NOT LIKE 'fresh\_%' ORDER BY 1, 2`,
+			"programs": `SELECT routine_schema, routine_name FROM information_schema.routines
+				WHERE routine_schema NOT LIKE 'fresh\_%'
+				UNION ALL SELECT event_schema, event_name FROM information_schema.events
+					WHERE event_schema NOT LIKE 'fresh\_%'
+				UNION ALL SELECT trigger_schema, trigger_name FROM information_schema.triggers
+					WHERE trigger_schema NOT LIKE 'fresh\_%' ORDER BY 1, 2`,
 			"functions of libraries": "SELECT * FROM mysql.func ORDER BY 1",
 			"plugins":                "SELECT * FROM mysql.plugin ORDER BY 1",
 			"servers":                "SELECT * FROM mysql.servers ORDER BY 1",

@@ -120,7 +120,8 @@ func BenchmarkMariaDB(b *testing.B) {
 keep: ["*"]
 tables:
   customer:
-    columns: {name: {mask: name, shared: true}, email: {mask: email, shared: true}, phone: {mask: phone, shared: true}, born: {mask: shift, days: 30, shared: true}}
+    columns: {name: {mask: name, shared: true}, email: {mask: email, shared: true}`+
+		`, phone: {mask: phone, shared: true}, born: {mask: shift, days: 30, shared: true}}
 `)
 	name := strings.Trim(u.Path, "/")
 	at := fmt.Sprintf("-h 127.0.0.1 -P %s -u root", u.Port())
@@ -156,14 +157,28 @@ func openMySQL(t testing.TB, raw string) *sql.DB {
 
 // mixedMySQL creates tables of about {n} MB with keys and indexes: narrow and wide
 // rows, texts, JSON, numbers, times and bytes.
-const mixedMySQL = `CREATE TABLE customer (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(100) NOT NULL, email VARCHAR(200) NOT NULL, phone VARCHAR(40), born DATE, balance DECIMAL(12,2), created DATETIME NOT NULL, UNIQUE KEY (email), KEY (created)) CHARSET utf8mb4;
-INSERT INTO customer SELECT seq, concat(elt(1 + seq % 7, 'Anna', 'Bert', 'Carla', 'Dora', 'Emil', 'Fritz', 'Gerda'), ' ', substr(md5(seq), 1, 10)), concat('user', seq, '@', elt(1 + seq % 3, 'example.com', 'mail.test', 'corp.example')), concat('+49 ', seq * 7919 % 8999999), '1950-01-01' + INTERVAL seq % 20000 DAY, seq * 37 % 1000000 / 100, '2020-01-01' + INTERVAL seq MINUTE FROM seq_1_to_{n}000;
-CREATE TABLE event (id BIGINT PRIMARY KEY AUTO_INCREMENT, customer INT NOT NULL, kind SMALLINT, at DATETIME(3), value DECIMAL(14,4), reading DOUBLE, ok BOOLEAN, KEY (customer), KEY (at), CONSTRAINT event_customer FOREIGN KEY (customer) REFERENCES customer (id));
-INSERT INTO event SELECT seq, 1 + seq * 31 % {n}000, seq % 20, '2024-01-01' + INTERVAL seq * 13 SECOND, seq * 37 % 1000000000 / 10000, sin(seq), seq % 10 < 9 FROM seq_1_to_{n}0000 WHERE seq <= {n} * 5000;
-CREATE TABLE document (id INT PRIMARY KEY, customer INT, body TEXT, data JSON, KEY (customer), CONSTRAINT document_customer FOREIGN KEY (customer) REFERENCES customer (id)) CHARSET utf8mb4;
-INSERT INTO document SELECT seq, 1 + seq % {n}000, repeat(concat(md5(seq), ' invoice contract refund of the customer '), 8), json_object('id', seq, 'title', md5(seq * 3), 'score', seq % 100, 'items', json_array(md5(seq), seq * 7, seq % 2)) FROM seq_1_to_{n}000 WHERE seq <= {n} * 400;
+const mixedMySQL = `CREATE TABLE customer (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(100) NOT NULL, ` +
+	`email VARCHAR(200) NOT NULL, phone VARCHAR(40), born DATE, balance DECIMAL(12,2), created DATETIME NOT NULL, ` +
+	`UNIQUE KEY (email), KEY (created)) CHARSET utf8mb4;
+INSERT INTO customer SELECT seq, concat(elt(1 + seq % 7, 'Anna', 'Bert', 'Carla', 'Dora', 'Emil', 'Fritz', 'Gerda'), ` +
+	`' ', substr(md5(seq), 1, 10)), concat('user', seq, '@', ` +
+	`elt(1 + seq % 3, 'example.com', 'mail.test', 'corp.example')), concat('+49 ', seq * 7919 % 8999999), ` +
+	`'1950-01-01' + INTERVAL seq % 20000 DAY, seq * 37 % 1000000 / 100, '2020-01-01' + INTERVAL seq MINUTE ` +
+	`FROM seq_1_to_{n}000;
+CREATE TABLE event (id BIGINT PRIMARY KEY AUTO_INCREMENT, customer INT NOT NULL, kind SMALLINT, at DATETIME(3), ` +
+	`value DECIMAL(14,4), reading DOUBLE, ok BOOLEAN, KEY (customer), KEY (at), ` +
+	`CONSTRAINT event_customer FOREIGN KEY (customer) REFERENCES customer (id));
+INSERT INTO event SELECT seq, 1 + seq * 31 % {n}000, seq % 20, '2024-01-01' + INTERVAL seq * 13 SECOND, ` +
+	`seq * 37 % 1000000000 / 10000, sin(seq), seq % 10 < 9 FROM seq_1_to_{n}0000 WHERE seq <= {n} * 5000;
+CREATE TABLE document (id INT PRIMARY KEY, customer INT, body TEXT, data JSON, KEY (customer), ` +
+	`CONSTRAINT document_customer FOREIGN KEY (customer) REFERENCES customer (id)) CHARSET utf8mb4;
+INSERT INTO document SELECT seq, 1 + seq % {n}` +
+	`000, repeat(concat(md5(seq), ' invoice contract refund of the customer '), 8), ` +
+	`json_object('id', seq, 'title', md5(seq * 3), 'score', seq % 100, ` +
+	`'items', json_array(md5(seq), seq * 7, seq % 2)) FROM seq_1_to_{n}000 WHERE seq <= {n} * 400;
 CREATE TABLE file (id INT PRIMARY KEY, name VARCHAR(100), content LONGBLOB);
-INSERT INTO file SELECT seq, concat('file-', seq), concat(repeat(unhex(md5(seq)), 100), random_bytes(1000), random_bytes(1000)) FROM seq_1_to_{n}00 WHERE seq <= {n} * 12;
+INSERT INTO file SELECT seq, concat('file-', seq), concat(repeat(unhex(md5(seq)), 100), random_bytes(1000), ` +
+	`random_bytes(1000)) FROM seq_1_to_{n}00 WHERE seq <= {n} * 12;
 ANALYZE TABLE customer, event, document, file`
 
 // BenchmarkSQLite builds, loads and sanitizes a mixed database, against
@@ -199,12 +214,21 @@ tables:
 	p.run(b)
 }
 
-const mixedSQLite = `CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL UNIQUE, phone TEXT, created TEXT NOT NULL);
-WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {n} * 1000) INSERT INTO customer SELECT n, 'customer ' || hex(n * 7919), 'user' || n || '@example.com', '+49 ' || (n * 7919 % 8999999), datetime(1577836800 + n * 60, 'unixepoch') FROM c;
+const mixedSQLite = `CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL UNIQUE, ` +
+	`phone TEXT, created TEXT NOT NULL);
+WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {n} * 1000) INSERT INTO customer ` +
+	`SELECT n, 'customer ' || hex(n * 7919), 'user' || n || '@example.com', '+49 ' || (n * 7919 % 8999999), ` +
+	`datetime(1577836800 + n * 60, 'unixepoch') FROM c;
 CREATE TABLE event (id INTEGER PRIMARY KEY, customer INT REFERENCES customer, kind INT, at TEXT, value REAL);
-WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {n} * 5000) INSERT INTO event SELECT n, 1 + n * 31 % ({n} * 1000), n % 20, datetime(1577836800 + n * 13, 'unixepoch'), n * 37 % 1000000000 / 10000.0 FROM c;
+WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {n} * 5000) INSERT INTO event ` +
+	`SELECT n, 1 + n * 31 % ({n} * 1000), n % 20, datetime(1577836800 + n * 13, 'unixepoch'), ` +
+	`n * 37 % 1000000000 / 10000.0 FROM c;
 CREATE INDEX event_customer ON event (customer);
 CREATE TABLE document (id INTEGER PRIMARY KEY, customer INT, body TEXT, data TEXT);
-WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {n} * 400) INSERT INTO document SELECT n, 1 + n % ({n} * 1000), replace(hex(zeroblob(20)), '0000', hex(n * 7919) || ' invoice of the customer '), json_object('id', n, 'title', hex(n), 'score', n % 100) FROM c;
+WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {n} * 400) INSERT INTO document ` +
+	`SELECT n, 1 + n % ({n} * 1000), replace(hex(zeroblob(20)), ` +
+	`'0000', hex(n * 7919) || ' invoice of the customer '), json_object('id', n, 'title', hex(n), 'score', n % 100) ` +
+	`FROM c;
 CREATE TABLE file (id INTEGER PRIMARY KEY, name TEXT, content BLOB);
-WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {n} * 12) INSERT INTO file SELECT n, 'file-' || n, randomblob(2000) || zeroblob(1600) FROM c`
+WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {n} * 12) INSERT INTO file ` +
+	`SELECT n, 'file-' || n, randomblob(2000) || zeroblob(1600) FROM c`

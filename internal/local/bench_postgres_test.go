@@ -51,7 +51,8 @@ const mixedRules = `key: the key of the benchmark
 keep: ["*"]
 tables:
   public.customer:
-    columns: {name: {mask: name, shared: true}, email: email, phone: {mask: phone, shared: true}, born: {mask: shift, days: 30}}
+    columns: {name: {mask: name, shared: true}, email: email, phone: {mask: phone, shared: true}` +
+	`, born: {mask: shift, days: 30}}
   public.wide:
     columns: {t1: {mask: hash, shared: true}}
 `
@@ -245,7 +246,8 @@ func (p *pgBench) drop(b *testing.B, url string) {
 func (p *pgBench) dropped(b *testing.B) {
 	server := p.to[:strings.LastIndexByte(p.to, '/')]
 	command(b, server+"/postgres?sslmode=disable",
-		`SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database WHERE datname LIKE 'snapcli\_replaced%'`)
+		`SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database `+
+			`WHERE datname LIKE 'snapcli\_replaced%'`)
 }
 
 func command(b *testing.B, url, text string) {
@@ -287,28 +289,49 @@ func fillMixed(b *testing.B, url string, mb int) {
 const mixedTables = `
 SELECT setseed(0.5);
 CREATE FUNCTION words(n int, salt int) RETURNS text LANGUAGE sql VOLATILE AS $$
-	SELECT string_agg((ARRAY['time','person','year','way','day','thing','man','world','life','hand','part','child','eye','woman','place','work','week','case','point','government','company','number','group','problem','fact',
-		'delivery','invoice','contract','refund','account','shipping','customer','discount','address','quality','return','monthly','between','under','never','because','however','their','about','which','would','these','other','into','more'])
+	SELECT string_agg((ARRAY['time','person','year','way','day','thing','man','world','life','hand','part','child',
+		'eye','woman','place','work','week','case','point','government','company','number','group','problem','fact',
+		'delivery','invoice','contract','refund','account','shipping','customer','discount','address','quality',
+		'return','monthly','between','under','never','because','however','their','about','which','would','these',
+		'other','into','more'])
 		[1 + floor(random() * random() * 50)::int], ' ') FROM generate_series(1, n + salt * 0) $$;
-CREATE TABLE customer (id int PRIMARY KEY, ref uuid NOT NULL, name text NOT NULL, email text NOT NULL UNIQUE, phone text, born date, balance numeric(12,2), tags text[], created timestamptz NOT NULL);
-INSERT INTO customer SELECT n, md5(n::text)::uuid, words(2, n), 'user' || n || '@' || (ARRAY['example.com','mail.test','corp.example'])[1 + n % 3], '+49 ' || (1000000 + random() * 8999999)::int, date '1950-01-01' + (random() * 20000)::int,
-	(random() * 10000)::numeric(12,2), ARRAY[words(1, n), words(1, n)], timestamptz '2020-01-01' + random() * interval '5 years' FROM generate_series(1, {n} * 800) n;
-CREATE TABLE event (id bigint PRIMARY KEY, customer int NOT NULL REFERENCES customer, kind smallint, at timestamptz, value numeric(14,4), ok boolean);
-INSERT INTO event SELECT n, 1 + floor(random() * {n} * 800)::int, (random() * 20)::int, timestamptz '2024-01-01' + n * interval '13 seconds', (random() * 100000)::numeric(14,4), random() < 0.9 FROM generate_series(1, {n} * 4000) n;
+CREATE TABLE customer (id int PRIMARY KEY, ref uuid NOT NULL, name text NOT NULL, email text NOT NULL UNIQUE,
+	phone text, born date, balance numeric(12,2), tags text[], created timestamptz NOT NULL);
+INSERT INTO customer SELECT n, md5(n::text)::uuid, words(2, n),
+	'user' || n || '@' || (ARRAY['example.com','mail.test','corp.example'])[1 + n % 3],
+	'+49 ' || (1000000 + random() * 8999999)::int, date '1950-01-01' + (random() * 20000)::int,
+	(random() * 10000)::numeric(12,2), ARRAY[words(1, n), words(1, n)],
+		timestamptz '2020-01-01' + random() * interval '5 years' FROM generate_series(1, {n} * 800) n;
+CREATE TABLE event (id bigint PRIMARY KEY, customer int NOT NULL REFERENCES customer, kind smallint, at timestamptz,
+	value numeric(14,4), ok boolean);
+INSERT INTO event SELECT n, 1 + floor(random() * {n} * 800)::int, (random() * 20)::int,
+	timestamptz '2024-01-01' + n * interval '13 seconds', (random() * 100000)::numeric(14,4), random() < 0.9
+	FROM generate_series(1, {n} * 4000) n;
 CREATE INDEX ON event (customer); CREATE INDEX ON event (at);
 CREATE TABLE document (id int PRIMARY KEY, customer int REFERENCES customer, body text, data jsonb, words tsvector);
-INSERT INTO document SELECT n, 1 + n % ({n} * 800), words(120, n), jsonb_build_object('id', n, 'title', words(5, n), 'score', random(), 'items', jsonb_build_array(words(3, n), n * 7, random() < 0.5), 'at', timestamptz '2024-01-01' + n * interval '1 minute'), NULL FROM generate_series(1, {n} * 240) n;
+INSERT INTO document SELECT n, 1 + n % ({n} * 800), words(120, n),
+	jsonb_build_object('id', n, 'title', words(5, n), 'score', random(),
+	'items', jsonb_build_array(words(3, n), n * 7, random() < 0.5),
+	'at', timestamptz '2024-01-01' + n * interval '1 minute'), NULL FROM generate_series(1, {n} * 240) n;
 CREATE INDEX ON document USING gin (data jsonb_path_ops);
-CREATE TABLE wide (id int PRIMARY KEY, a1 int, a2 int, a3 bigint, a4 smallint, f1 float8, f2 float4, n1 numeric, n2 numeric(8,2), t1 text, t2 text, t3 varchar(40), d1 date, d2 timestamp, d3 timestamptz, b1 boolean, b2 boolean, u1 uuid, i1 inet, a5 int[], t4 text, t5 text, a6 int, a7 int, v1 interval);
-INSERT INTO wide SELECT n, n % 7, (random() * 1e6)::int, (random() * 1e12)::bigint, n % 3, random(), random()::float4, random()::numeric, (random() * 1000)::numeric(8,2), words(3, n), words(2, n), words(1, n), date '2000-01-01' + n % 9000, timestamp '2010-01-01' + n * interval '1 minute',
-	timestamptz '2010-01-01' + n * interval '1 minute', n % 2 = 0, NULL, md5((n * 3)::text)::uuid, ('10.' || n % 250 || '.' || n % 199 || '.7')::inet, ARRAY[n, n + 1], NULL, '', NULL, 0, n * interval '1 second' FROM generate_series(1, {n} * 700) n;
+CREATE TABLE wide (id int PRIMARY KEY, a1 int, a2 int, a3 bigint, a4 smallint, f1 float8, f2 float4, n1 numeric,
+	n2 numeric(8,2), t1 text, t2 text, t3 varchar(40), d1 date, d2 timestamp, d3 timestamptz, b1 boolean, b2 boolean,
+	u1 uuid, i1 inet, a5 int[], t4 text, t5 text, a6 int, a7 int, v1 interval);
+INSERT INTO wide SELECT n, n % 7, (random() * 1e6)::int, (random() * 1e12)::bigint, n % 3, random(), random()::float4,
+	random()::numeric, (random() * 1000)::numeric(8,2), words(3, n), words(2, n), words(1, n),
+	date '2000-01-01' + n % 9000, timestamp '2010-01-01' + n * interval '1 minute',
+	timestamptz '2010-01-01' + n * interval '1 minute', n % 2 = 0, NULL, md5((n * 3)::text)::uuid,
+		('10.' || n % 250 || '.' || n % 199 || '.7')::inet, ARRAY[n, n + 1], NULL, '', NULL, 0, n * interval '1 second'
+		FROM generate_series(1, {n} * 700) n;
 CREATE INDEX ON wide (a2); CREATE INDEX ON wide (t1, d1);
 CREATE TABLE file (id int PRIMARY KEY, name text, content bytea);
-INSERT INTO file SELECT n, 'file-' || n, (SELECT string_agg(decode(md5(n::text || m), 'hex'), '') FROM generate_series(1, 250) m) FROM generate_series(1, {n} * 12) n;
+INSERT INTO file SELECT n, 'file-' || n, (SELECT string_agg(decode(md5(n::text || m), 'hex'), '')
+	FROM generate_series(1, 250) m) FROM generate_series(1, {n} * 12) n;
 CREATE TABLE measure (device int, at timestamptz, reading double precision) PARTITION BY RANGE (at);
 CREATE TABLE measure_1 PARTITION OF measure FOR VALUES FROM ('2024-01-01') TO ('2024-02-01');
 CREATE TABLE measure_2 PARTITION OF measure FOR VALUES FROM ('2024-02-01') TO ('2024-03-01');
-INSERT INTO measure SELECT n % 50, timestamptz '2024-01-01' + (n % 5000000) * interval '1 second', sin(n) FROM generate_series(1, {n} * 2000) n;
+INSERT INTO measure SELECT n % 50, timestamptz '2024-01-01' + (n % 5000000) * interval '1 second', sin(n)
+	FROM generate_series(1, {n} * 2000) n;
 CREATE INDEX ON measure (device, at);
 DROP FUNCTION words;
 `

@@ -24,7 +24,8 @@ func TestCompositesAreMaskedFieldByField(t *testing.T) {
 		CREATE TYPE size AS (width integer, height integer);
 		CREATE TABLE branch (id integer PRIMARY KEY, main contact NOT NULL, others place[], box size, code text);
 		INSERT INTO branch SELECT n, ROW('maria.' || n || '@real.example', ROW(n || ' Linden "B" Street, rear',
-			lpad(n::text, 5, '1'), n % 2 = 0)::place)::contact, ARRAY[ROW(n || ' Elm Square North', NULL, true)::place, NULL],
+			lpad(n::text, 5, '1'), n % 2 = 0)::place)::contact,
+				ARRAY[ROW(n || ' Elm Square North', NULL, true)::place, NULL],
 			ROW(n, n + 1)::size, 'a' || n FROM generate_series(1, 30) n`)
 	if err := s.AddTarget(target); err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ type Config struct {
 	Cloud           Cloud                     `yaml:"cloud" koanf:"cloud"`
 	Targets         map[string]Target         `yaml:"targets" koanf:"targets"`
 	StorageProfiles map[string]StorageProfile `yaml:"storage_profiles" koanf:"storage_profiles"`
-	Identities      []string                  `yaml:"identities" koanf:"identities"`         // files of private keys that decrypt snapshots, or a ${NAME} that holds a key
-	PostgresTools   []string                  `yaml:"postgres_tools" koanf:"postgres_tools"` // folders of pg_dump and pg_restore; empty: PATH and the usual locations
+	Identities      []string                  `yaml:"identities" koanf:"identities"`         // key files, or ${NAME}
+	PostgresTools   []string                  `yaml:"postgres_tools" koanf:"postgres_tools"` // folders; none: see PATH
 	Trust           TrustSpec                 `yaml:"trust,omitempty" koanf:"trust"`
 }
 
@@ -44,11 +44,11 @@ type StorageProfile struct {
 type Target struct {
 	Name        string       `yaml:"-" koanf:"-"`
 	Source      string       `yaml:"source,omitempty" koanf:"source"`           // URL of the database to build from
-	Destination string       `yaml:"destination,omitempty" koanf:"destination"` // URL of the database that load replaces
+	Destination string       `yaml:"destination,omitempty" koanf:"destination"` // URL of the database to replace
 	Scratch     string       `yaml:"scratch,omitempty" koanf:"scratch"`         // URL on the server for scratch copies
 	Jobs        int          `yaml:"jobs,omitempty" koanf:"jobs"`               // 0 is the number of cores
-	Production  bool         `yaml:"production,omitempty" koanf:"production"`   // load refuses this destination unless forced
-	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, that its snapshots are encrypted to
+	Production  bool         `yaml:"production,omitempty" koanf:"production"`   // load needs --force-production
+	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
 	Subset      SubsetSpec   `yaml:"subset,omitempty" koanf:"subset"`
 	// Via is the URL of an SSH server through which the source is reached. PasswordBy is a program

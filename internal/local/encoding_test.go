@@ -60,7 +60,8 @@ func TestEncodingsTheWholeWay(t *testing.T) {
 			defer db.Close()
 			for _, statement := range []string{
 				fmt.Sprintf(`CREATE TABLE "%s" (id int PRIMARY KEY, full_name text, note text, kept text)`, c.table),
-				fmt.Sprintf(`INSERT INTO "%s" SELECT n, '%s ' || n, 'of %[2]s ' || n, 'kept ' || n FROM generate_series(1, 300) n`, c.table, c.name),
+				fmt.Sprintf(`INSERT INTO "%s" SELECT n, '%s ' || n, 'of %[2]s ' || n, 'kept ' || n `+
+					`FROM generate_series(1, 300) n`, c.table, c.name),
 			} {
 				if _, err := db.Exec(statement); err != nil {
 					t.Fatal(err)
@@ -119,7 +120,8 @@ func TestEncodingsTheWholeWay(t *testing.T) {
 			}
 			defer loaded.Close()
 			var got, name, note string
-			if err := loaded.QueryRow(fmt.Sprintf(`SELECT getdatabaseencoding(), full_name, note FROM "%s" WHERE kept = 'kept 7'`, c.table)).Scan(&got, &name, &note); err != nil {
+			if err := loaded.QueryRow(fmt.Sprintf(`SELECT getdatabaseencoding(), full_name, note `+
+				`FROM "%s" WHERE kept = 'kept 7'`, c.table)).Scan(&got, &name, &note); err != nil {
 				t.Fatal(err)
 			}
 			if got != encoding || !strings.HasPrefix(name, "xx") || !strings.HasSuffix(name, " 0") || note != c.note {

@@ -73,7 +73,9 @@ func killMySQL(t *testing.T, server string, few int) {
 		t.Fatalf("the next load: %v", err)
 	}
 	var programs int
-	if err := destination.QueryRow(`SELECT (SELECT count(*) FROM information_schema.triggers WHERE trigger_schema = ?) + (SELECT count(*) FROM information_schema.views WHERE table_schema = ?) + (SELECT count(*) FROM information_schema.routines WHERE routine_schema = ?)`,
+	if err := destination.QueryRow(`SELECT (SELECT count(*) FROM information_schema.triggers `+
+		`WHERE trigger_schema = ?) + (SELECT count(*) FROM information_schema.views `+
+		`WHERE table_schema = ?) + (SELECT count(*) FROM information_schema.routines WHERE routine_schema = ?)`,
 		name, name, name).Scan(&programs); err != nil || programs != 3 {
 		t.Errorf("%d programs, %v", programs, err)
 	}

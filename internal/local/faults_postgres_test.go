@@ -97,8 +97,10 @@ func TestPostgresSchemaChangesDuringBuild(t *testing.T) {
 					return
 				case <-time.After(time.Duration(pause.Load())):
 				}
-				_, err := db.Exec(fmt.Sprintf(`CREATE TABLE new_%[1]d (a int); INSERT INTO new_%[1]d SELECT generate_series(1, %[1]d %% 50);
-					ALTER TABLE customer ADD extra_%[1]d int DEFAULT 5; ALTER TABLE customer DROP extra_%[1]d; DROP TABLE IF EXISTS new_%[2]d`, n, n-3))
+				_, err := db.Exec(fmt.Sprintf(`CREATE TABLE new_%[1]d (a int); INSERT INTO new_%[1]d
+					SELECT generate_series(1, %[1]d %% 50);
+					ALTER TABLE customer ADD extra_%[1]d int DEFAULT 5; ALTER TABLE customer DROP extra_%[1]d;
+						DROP TABLE IF EXISTS new_%[2]d`, n, n-3))
 				if err != nil {
 					stopped <- err
 					return

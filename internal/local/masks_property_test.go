@@ -131,8 +131,10 @@ var postgresKinds = []kindOfColumn{
 	{"tsvector", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'word%dof%d:1'", row, salt) }, nil},
 }
 
-var columnNames = strings.Fields(`email phone ssn first_name last_name full_name address city zip birth_date gender salary
-	password api_token card_number iban ip_address latitude notes bio status code title price quantity passport user_name
+var columnNames = strings.Fields(`email phone ssn first_name last_name full_name address city zip ` +
+	`birth_date gender salary
+	password api_token card_number iban ip_address latitude notes bio status code title price ` +
+	`quantity passport user_name
 	avatar company country religion location session_id tax_id comment mystery value data`)
 
 // randomSchema returns SQL that creates ten tables with thirty rows each.

@@ -252,7 +252,8 @@ func TestNightlyJobOnServers(t *testing.T) {
 				t.Fatalf("%+v, %v", run, err)
 			}
 			for _, c := range []struct{ sql, problem string }{
-				{"SELECT id FROM customer", "several rows"}, {"SELECT 1, 2", "2 columns"}, {"SELECT NULL", `returned "NULL"`},
+				{"SELECT id FROM customer", "several rows"}, {"SELECT 1, 2", "2 columns"}, {"SELECT NULL",
+					`returned "NULL"`},
 				{"DELETE FROM customer", "the SQL failed"}, {"SELECT 1 FROM customer WHERE id < 0", "no row"}} {
 				target.Checks = []Check{{c.sql, ""}}
 				s.retarget(t, target)

@@ -27,7 +27,7 @@ const (
 type Provenance struct {
 	Origin       Origin `json:"origin"`
 	Organization string `json:"organization,omitempty"` // slug of the organization it was pulled from
-	Person       string `json:"person,omitempty"`       // e-mail of the user who pushed it; not known for other organizations
+	Person       string `json:"person,omitempty"`       // e-mail of the user, unless of another organization
 	Service      string `json:"service,omitempty"`      // URL of the cloud service
 	Profile      string `json:"profile,omitempty"`      // storage profile it was pulled from
 }

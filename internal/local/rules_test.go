@@ -35,9 +35,11 @@ func TestSanitizeByRules(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	run(t, s.source,
-		`CREATE TABLE note (id INTEGER PRIMARY KEY, who TEXT, body TEXT); INSERT INTO note SELECT id, email, 'note ' || id FROM customer;
+		`CREATE TABLE note (id INTEGER PRIMARY KEY, who TEXT, body TEXT); INSERT INTO note
+		SELECT id, email, 'note ' || id FROM customer;
 		CREATE TRIGGER no AFTER UPDATE ON customer BEGIN SELECT RAISE(ABORT, 'must not fire'); END;
-		CREATE VIRTUAL TABLE search USING fts5(words); INSERT INTO search SELECT email FROM customer LIMIT 50; ANALYZE; CREATE INDEX byemail ON customer (email); ANALYZE`)
+		CREATE VIRTUAL TABLE search USING fts5(words); INSERT INTO search SELECT email FROM customer
+			LIMIT 50; ANALYZE; CREATE INDEX byemail ON customer (email); ANALYZE`)
 	original, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)

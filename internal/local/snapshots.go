@@ -37,7 +37,7 @@ type Snapshot struct {
 	Pulled  bool              `json:"pulled,omitempty"` // it was pulled rather than built or sanitized here
 	From    Provenance        `json:"from"`
 	Path    string            `json:"-"`
-	Cloud   map[string]string `json:"cloud,omitempty"` // snapshot ID by cloud URL, if it was pushed there or pulled from there
+	Cloud   map[string]string `json:"cloud,omitempty"` // ID by the URL of a service that has it
 	Tables  []archive.Table   `json:"tables,omitempty"`
 	// Encrypted is the number of recipients; 0 means not encrypted. The record of an encrypted
 	// snapshot contains nothing about its tables.

@@ -26,7 +26,8 @@ type shop struct {
 }
 
 const shopSchema = `CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT);
-	WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000) INSERT INTO customer SELECT n, 'person-' || n || '@real.example' FROM c;
+	WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000) INSERT INTO customer
+		SELECT n, 'person-' || n || '@real.example' FROM c;
 	CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer REFERENCES customer, total REAL);
 	INSERT INTO purchase SELECT id, id, id * 1.5 FROM customer;`
 
@@ -564,7 +565,8 @@ func scratchLeft(t *testing.T, url string) (left []string) {
 	db := open(t, "pgx", url)
 	defer leave(t, db, url)
 	for _, name := range column(t, db, `SELECT datname FROM pg_database WHERE datname LIKE 'snapcli\_%' AND NOT EXISTS
-		(SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`) {
+		(SELECT FROM pg_locks WHERE locktype = 'advisory'
+			AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`) {
 		left = append(left, column(t, db,
 			"SELECT concat_ws(' ', datname, datconnlimit, shobj_description(oid, 'pg_database')) "+
 				"FROM pg_database WHERE datname = $1", name)...)

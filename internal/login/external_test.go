@@ -143,7 +143,8 @@ func freeURL(t *testing.T) string {
 func TestDiscoveryIsStrict(t *testing.T) {
 	t.Parallel()
 	metadata := func(changes ...string) string {
-		text := `{"issuer":"ISSUER","device_authorization_endpoint":"ISSUER/device_authorization","token_endpoint":"ISSUER/token"}`
+		text := `{"issuer":"ISSUER","device_authorization_endpoint":"ISSUER/device_authorization",` +
+			`"token_endpoint":"ISSUER/token"}`
 		for i := 0; i < len(changes); i += 2 {
 			text = strings.Replace(text, changes[i], changes[i+1], 1)
 		}
@@ -153,10 +154,11 @@ func TestDiscoveryIsStrict(t *testing.T) {
 		document string
 		want     string
 	}{
-		"another issuer":      {metadata("ISSUER", "https://evil.test"), "reports that its URL is https://evil.test"},
-		"plain http":          {metadata("ISSUER/token", "http://evil.test/token"), "not encrypted"},
-		"file":                {metadata("ISSUER/token", "file:///etc/passwd"), "not the URL"},
-		"no device grant":     {metadata(`"device_authorization_endpoint":"ISSUER/device_authorization",`, ""), "no login by device code"},
+		"another issuer": {metadata("ISSUER", "https://evil.test"), "reports that its URL is https://evil.test"},
+		"plain http":     {metadata("ISSUER/token", "http://evil.test/token"), "not encrypted"},
+		"file":           {metadata("ISSUER/token", "file:///etc/passwd"), "not the URL"},
+		"no device grant": {metadata(`"device_authorization_endpoint":"ISSUER/device_authorization",`,
+			""), "no login by device code"},
 		"not JSON":            {"<html>", "cannot read"},
 		"a redirect (A2)":     {"redirect", "cannot read"},
 		"control codes in it": {metadata("ISSUER", "https://evil\\u001b[2J.test"), "https://evil[2J.test"},

@@ -197,7 +197,8 @@ func TestSlowDown(t *testing.T) {
 		want     []time.Duration
 	}{
 		"twice": {"5",
-			[]string{`{"error":"slow_down"}`, `{"error":"slow_down"}`, `{"error":"authorization_pending"}`}, []time.Duration{12 * time.Second, 18 * time.Second, 18 * time.Second}},
+			[]string{`{"error":"slow_down"}`, `{"error":"slow_down"}`, `{"error":"authorization_pending"}`},
+			[]time.Duration{12 * time.Second, 18 * time.Second, 18 * time.Second}},
 		"with an interval": {"5", []string{`{"error":"slow_down","interval":30}`}, []time.Duration{36 * time.Second}},
 		"none":             {"0", []string{`{"error":"authorization_pending"}`}, []time.Duration{6 * time.Second}},
 		"huge": {"9223372037", []string{`{"error":"authorization_pending"}`},
@@ -212,7 +213,8 @@ func TestSlowDown(t *testing.T) {
 				switch r.URL.Path {
 				case "/auth/device_authorization":
 					return reply(r, http.StatusOK,
-						`{"device_code":"d","user_code":"BCDF-GHJK","verification_uri":"`+d.cloud.URL+`/auth/device","expires_in":600,"interval":`+tc.interval+`}`), nil
+						`{"device_code":"d","user_code":"BCDF-GHJK","verification_uri":"`+d.cloud.URL+`/auth/device",`+
+							`"expires_in":600,"interval":`+tc.interval+`}`), nil
 				case "/auth/token":
 					at = append(at, d.clock.Now())
 					if len(at) > len(tc.answers) {

@@ -147,7 +147,8 @@ func TestTimes(t *testing.T) {
 	tokyo := time.FixedZone("JST", 9*60*60)
 	now := func() time.Time { return at("2026-11-21T10:00:00Z").In(tokyo) }
 	v, err := Parse(NewAssets("/", Files()), now,
-		fstest.MapFS{"one.html": {Data: []byte(`{{define "main"}}{{template "time" .}}|{{template "ending" .}}{{end}}`)}}, "*.html")
+		fstest.MapFS{"one.html": {Data: []byte(`{{define "main"}}{{template "time" .}}` +
+			`|{{template "ending" .}}{{end}}`)}}, "*.html")
 	if err != nil {
 		t.Fatal(err)
 	}

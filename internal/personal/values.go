@@ -109,8 +109,10 @@ var (
 	// keyForm matches keys of well-known services by their prefixes, PEM keys, and tokens of three
 	// base64 parts (RFC 7519).
 	keyForm = regexp.MustCompile(`^(sk|pk|rk)_(live|test)_[0-9A-Za-z]{10,}|^gh[pousr]_[0-9A-Za-z]{20,}|` +
-		`^github_pat_|^glpat-|^AKIA[0-9A-Z]{16}|^ASIA[0-9A-Z]{16}|^xox[abprs]-|^AIza[0-9A-Za-z_-]{30,}|^SG\.[0-9A-Za-z_-]{16,}|` +
-		`^ya29\.|^EAA[0-9A-Za-z]{20,}|^shp(at|ss|ca)_|^npm_[0-9A-Za-z]{30,}|^pypi-|^dop_v1_|^whsec_|^sk-[0-9A-Za-z_-]{20,}|` +
+		`^github_pat_|^glpat-|^AKIA[0-9A-Z]{16}|^ASIA[0-9A-Z]{16}|^xox[abprs]-|^AIza[0-9A-Za-z_-]{30,}` +
+		`|^SG\.[0-9A-Za-z_-]{16,}|` +
+		`^ya29\.|^EAA[0-9A-Za-z]{20,}|^shp(at|ss|ca)_|^npm_[0-9A-Za-z]{30,}` +
+		`|^pypi-|^dop_v1_|^whsec_|^sk-[0-9A-Za-z_-]{20,}|` +
 		`^AGE-SECRET-KEY-|^hvs\.|^-----BEGIN [A-Z ]*(PRIVATE KEY|CERTIFICATE)|^ssh-(rsa|ed25519) |` +
 		`^eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}\.|^[a-z][a-z0-9+]*://[^/\s:@]+:[^/\s@]+@`)
 	hashForm     = regexp.MustCompile(`^(\$2[abxy]\$|\$argon2|\$[156]\$|\$pbkdf2|pbkdf2_|scrypt:|\{S?SHA|\$P\$|\$S\$)`)

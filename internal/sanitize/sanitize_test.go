@@ -324,7 +324,8 @@ func TestSuggestWritesAnyName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			"a\nb", "a\n  b: keep", "\x1b[31mred", "a: b", "- a", "#", "'",
-			`"`, `\`, "{}", "null", "true", "1", "~", "\x85", "\u2028", "\ufeff", "\t", " a ", "a #b", "|-", "<<", "&a", "*", "\x7f", "a\rb",
+			`"`, `\`, "{}", "null", "true", "1", "~", "\x85", "\u2028", "\ufeff", "\t", " a ", "a #b", "|-", "<<", "&a",
+			"*", "\x7f", "a\rb",
 		}))
 		shape := engine.Shape{Name: name.Draw(t, "table"),
 			Columns: []engine.Column{{Name: name.Draw(t, "column"), Type: "integer"}}, Samples: [][]string{nil}}

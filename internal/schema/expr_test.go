@@ -20,19 +20,23 @@ func TestAllowedExpressions(t *testing.T) {
 	}{
 		{PostgreSQL, `'draft'::character varying`, `CAST('draft' AS character varying)`},
 		{PostgreSQL,
-			`nextval('public."Order_seq"'::regclass)`, `pg_catalog.nextval('"public"."Order_seq"'::pg_catalog.regclass)`},
+			`nextval('public."Order_seq"'::regclass)`,
+			`pg_catalog.nextval('"public"."Order_seq"'::pg_catalog.regclass)`},
 		{PostgreSQL, `(price > (0)::numeric)`, `("price" > CAST(0 AS numeric))`},
 		{PostgreSQL, `CURRENT_TIMESTAMP`, `CURRENT_TIMESTAMP`},
 		{PostgreSQL, `now() + '30 days'::interval`, `(now() + CAST('30 days' AS interval))`},
 		{PostgreSQL, `((status)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))`,
-			`(CAST("status" AS text) = ANY (CAST((ARRAY[CAST('a' AS character varying), CAST('b' AS character varying)]) AS text[])))`},
+			`(CAST("status" AS text) = ANY ` +
+				`(CAST((ARRAY[CAST('a' AS character varying), CAST('b' AS character varying)]) AS text[])))`},
 		{PostgreSQL, `(kind = 'x'::shop.kind)`, `("kind" = CAST('x' AS "shop"."kind"))`},
 		{PostgreSQL,
-			`'2020-01-01 00:00:00+00'::timestamp(3) with time zone`, `CAST('2020-01-01 00:00:00+00' AS timestamp(3) with time zone)`},
+			`'2020-01-01 00:00:00+00'::timestamp(3) with time zone`,
+			`CAST('2020-01-01 00:00:00+00' AS timestamp(3) with time zone)`},
 		{PostgreSQL,
 			`EXTRACT(year FROM born) > (1900)::numeric`, `(EXTRACT('year' FROM "born") > CAST(1900 AS numeric))`},
 		{PostgreSQL,
-			`a IS NOT NULL AND b IS DISTINCT FROM 'x'::text OR NOT c`, `((("a" IS NOT NULL) AND ("b" IS DISTINCT FROM CAST('x' AS text))) OR (NOT "c"))`},
+			`a IS NOT NULL AND b IS DISTINCT FROM 'x'::text OR NOT c`,
+			`((("a" IS NOT NULL) AND ("b" IS DISTINCT FROM CAST('x' AS text))) OR (NOT "c"))`},
 		{PostgreSQL, `CASE WHEN a THEN 1 ELSE 2 END`, `(CASE WHEN "a" THEN 1 ELSE 2 END)`},
 		{PostgreSQL, `E'a\\b'::text`, `CAST(E'a\\b' AS text)`},
 		{PostgreSQL, `VALUE ~ '^\d+$'::text`, `(VALUE ~ CAST(E'^\\d+$' AS text))`},
@@ -72,10 +76,14 @@ func TestRefusedExpressions(t *testing.T) {
 	t.Parallel()
 	refused := map[Dialect][]string{
 		PostgreSQL: {
-			`public.f(a)`, `pg_read_file('/etc/passwd')`, `pg_sleep(10)`, `(SELECT 1)`, `a); DROP TABLE x; --`, `lo_import('x')`,
-			`a OPERATOR(public.+) b`, `'f'::regproc`, `'x'::regclass`, `query_to_xml('x',true,true,'')`, `repeat('x', 1000000000)`,
-			`a /* x */`, `a -- x`, `$1`, `$$x$$`, `U&'x'`, `E'\x41'`, `current_setting('x')`, `set_config('a','b',true)`,
-			`nextval('x; y'::regclass)`, `nextval((a)::regclass)`, `a COLLATE public."C"`, `t.a = 1`, ``, `)`, `(`, `a b`,
+			`public.f(a)`, `pg_read_file('/etc/passwd')`, `pg_sleep(10)`, `(SELECT 1)`, `a); ` +
+				`DROP TABLE x; --`, `lo_import('x')`,
+			`a OPERATOR(public.+) b`, `'f'::regproc`, `'x'::regclass`, `query_to_xml('x',true,true,'')`,
+			`repeat('x', 1000000000)`,
+			`a /* x */`, `a -- x`, `$1`, `$$x$$`, `U&'x'`, `E'\x41'`, `current_setting('x')`,
+			`set_config('a','b',true)`,
+			`nextval('x; y'::regclass)`, `nextval((a)::regclass)`, `a COLLATE public."C"`, `t.a = 1`, ``, `)`, `(`,
+			`a b`,
 			strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), `pg_catalog`, `pg_catalog.x`, `'a`, `"a`,
 			`replace(replace(replace(a, 'x', 'xxxxxxxxx'), 'x', 'xxxxxxxxx'), 'x', 'xxxxxxxxx')`,
 		},
@@ -205,7 +213,8 @@ func TestExprJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed, err := json.Marshal(e)
-	want := `{"op":"=","args":[{"call":"lower","args":[{"column":"a"}]},{"cast":{"name":"text"},"args":[{"literal":{"kind":"string","value":"x"}}]}]}`
+	want := `{"op":"=","args":[{"call":"lower","args":[{"column":"a"}]},{"cast":{"name":"text"}` +
+		`,"args":[{"literal":{"kind":"string","value":"x"}}]}]}`
 	if err != nil || string(packed) != want {
 		t.Errorf("%s, want %s", packed, want)
 	}

@@ -85,7 +85,7 @@ type Owner struct {
 // Table is a table that holds rows.
 type Table struct {
 	Name
-	Virtual     string            `json:"virtual,omitempty"` // the module of a virtual table of SQLite: fts3, fts4, fts5, rtree
+	Virtual     string            `json:"virtual,omitempty"` // module in SQLite: fts3, fts4, fts5, rtree
 	Columns     []Column          `json:"columns"`
 	Keys        []Key             `json:"keys,omitempty"`
 	Checks      []Check           `json:"checks,omitempty"`
@@ -199,7 +199,7 @@ type ForeignKey struct {
 // Index is a plain index: on columns, without expressions and without a predicate.
 type Index struct {
 	Name             string      `json:"name"`
-	Method           string      `json:"method,omitempty"` // btree, hash, gin, gist, brin, spgist; fulltext or spatial in MySQL
+	Method           string      `json:"method,omitempty"` // such as btree or gin; fulltext or spatial in MySQL
 	Unique           bool        `json:"unique,omitempty"`
 	Columns          []KeyColumn `json:"columns"`
 	Include          []string    `json:"include,omitempty"`

@@ -154,7 +154,8 @@ func FuzzPatch(f *testing.F) {
 		`{"Operations": [{"op": "replace", "value": {"active": false, "userName": "x"}}]}`,
 		`{"Operations": [{"op": "Add", "path": "members", "value": [{"value": "a"}, "b"]}]}`,
 		`{"Operations": [{"op": "remove", "path": "members[value eq \"a\"]"}]}`,
-		`{"userName": "x", "externalId": null, "active": true}`, `{"displayName": "g", "members": {"value": "a"}}`, `[]`,
+		`{"userName": "x", "externalId": null, "active": true}`, `{"displayName": "g", "members": {"value": "a"}}`,
+		`[]`,
 	} {
 		f.Add([]byte(text))
 	}

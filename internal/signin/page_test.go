@@ -194,7 +194,8 @@ func TestAccountPage(t *testing.T) {
 	if strings.Contains(page.body, secret) || !strings.Contains(page.body, secret[:8]+"..."+secret[38:]) {
 		t.Error("the account page shows the secret, or not its hint")
 	}
-	id := regexp.MustCompile(`keys/revoke"><input type="hidden" name="csrf_token" value="[^"]+"><input type="hidden" name="id" value="(\d+)"`).FindStringSubmatch(page.body)[1]
+	id := regexp.MustCompile(`keys/revoke"><input type="hidden" name="csrf_token" value="[^"]+">` +
+		`<input type="hidden" name="id" value="(\d+)"`).FindStringSubmatch(page.body)[1]
 	other := h.browser()
 	ids := regexp.MustCompile(`name="id" value="(\d+)"`)
 	theirs := ids.FindStringSubmatch(other.signIn("alice@acme.test", "alice-password").body)[1]

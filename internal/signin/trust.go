@@ -50,7 +50,8 @@ type identity struct {
 }
 
 func identities() map[TrustType]identity {
-	number, uid := regexp.MustCompile(`^[0-9]+$`), regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	number, uid := regexp.MustCompile(`^[0-9]+$`), regexp.MustCompile(`^[0-9a-fA-F]{8}`+
+		`(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 	return map[TrustType]identity{
 		TrustGitHub:     {[]string{"repository_id", "repository_owner_id"}, number, "a number"},
 		TrustGitLab:     {[]string{"project_id", "namespace_id"}, number, "a number"},

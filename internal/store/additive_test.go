@@ -73,7 +73,8 @@ var (
 	newTable   = regexp.MustCompile(`(?i)CREATE TABLE (\w+)`)
 	uniqueOn   = regexp.MustCompile(`(?i)CREATE UNIQUE INDEX \w+ ON (\w+)`)
 	addColumn  = regexp.MustCompile(`(?i)ADD (COLUMN )?\w+ [^,;]*NOT NULL`)
-	takesAway  = regexp.MustCompile(`(?i)\b(DROP (TABLE|COLUMN|VIEW)|RENAME|ADD CONSTRAINT|SET NOT NULL|ALTER COLUMN \w+ (SET DATA )?TYPE|CREATE (OR REPLACE )?(TRIGGER|RULE|FUNCTION)|TRUNCATE)\b`)
+	takesAway  = regexp.MustCompile(`(?i)\b(DROP (TABLE|COLUMN|VIEW)|RENAME|ADD CONSTRAINT|SET NOT NULL|` +
+		`ALTER COLUMN \w+ (SET DATA )?TYPE|CREATE (OR REPLACE )?(TRIGGER|RULE|FUNCTION)|TRUNCATE)\b`)
 )
 
 // breaks returns the statements of a migration that would break an older replica.
@@ -105,7 +106,10 @@ func breaks(text string) (problems []string) {
 
 // special are features of PostgreSQL that compatible databases are known to lack or to implement
 // differently.
-var special = regexp.MustCompile(`(?i)\b(pg_\w+(?:\(|\b)|to_regclass|LOCK TABLE|LISTEN|NOTIFY|SKIP LOCKED|FOR SHARE|INCLUDE|CREATE (?:OR REPLACE )?(?:FUNCTION|TRIGGER|EXTENSION)|ctid|xmin|tsvector|plan_cache_mode|random_page_cost|SessionLocker|CopyFrom\(|LATERAL|lock_timeout|idle_in_transaction_session_timeout|tcp_user_timeout|statement_timeout|setval|n_distinct)\b?`)
+var special = regexp.MustCompile(`(?i)\b(pg_\w+(?:\(|\b)|to_regclass|LOCK TABLE|LISTEN|NOTIFY|SKIP LOCKED|FOR SHARE|` +
+	`INCLUDE|CREATE (?:OR REPLACE )?(?:FUNCTION|TRIGGER|EXTENSION)|ctid|xmin|tsvector|plan_cache_mode|` +
+	`random_page_cost|SessionLocker|CopyFrom\(|LATERAL|lock_timeout|idle_in_transaction_session_timeout|` +
+	`tcp_user_timeout|statement_timeout|setval|n_distinct)\b?`)
 
 // Features that other databases lack are used only with a note in docs/operations.md.
 func TestSpecialFeaturesAreNoted(t *testing.T) {

@@ -162,11 +162,13 @@ func (r *ratios) list(d *seeded, name string, c snap.Caller, q store.Query) {
 	r.add(name, ratio, cost)
 }
 
-const bareColumns = `s.key, s.id, s.org_id, s.owner_id, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.blob, s.created_at`
+const bareColumns = `s.key, s.id, s.org_id, s.owner_id, s.target, s.name, s.type, s.engine, s.size, ` +
+	`s.sha256, s.blob, s.created_at`
 
 // bareRange reads 50 rows of snapshots by their primary key.
 func (d *seeded) bareRange() func() error {
-	stmt, err := d.Reads().Prepare(`SELECT ` + bareColumns + ` FROM snapshots s WHERE s.key < $1 ORDER BY s.key DESC LIMIT 50`)
+	stmt, err := d.Reads().Prepare(`SELECT ` + bareColumns + ` FROM snapshots s WHERE s.key < $1 ` +
+		`ORDER BY s.key DESC LIMIT 50`)
 	d.ok(err)
 	at := d.newest
 	return func() error {

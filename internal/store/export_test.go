@@ -65,7 +65,8 @@ func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 		{"bytes", selectBytes, []any{v[0], v[1], id}},
 		{"prefix of an ID",
 			selectOne +
-				`s.id >= $5 AND s.id < $6 AND s.key < $7 AND ` + visible, append(v, id[:10], id[:10]+"\U0010ffff", int64(math.MaxInt64))},
+				`s.id >= $5 AND s.id < $6 AND s.key < $7 ` +
+				`AND ` + visible, append(v, id[:10], id[:10]+"\U0010ffff", int64(math.MaxInt64))},
 		{"by keys", selectOne + `s.key IN (SELECT v FROM ` + s.each("$5") + ` AS e) AND ` + visible,
 			append(v, "[1, 2, 3]")},
 	}

@@ -118,7 +118,8 @@ func (d *seeded) walk(c snap.Caller, q store.Query) []int64 {
 		audiences = append(audiences, fmt.Sprint(int64(a)))
 	}
 	rows, err := d.DB().Query(`SELECT DISTINCT s.key FROM grants g JOIN snapshots s ON s.key = g.snapshot
-		WHERE g.audience IN (`+strings.Join(audiences, ", ")+`) AND g.audience & 7 IN (`+kinds+`) AND coalesce(g.expires_at, $1) > $2
+		WHERE g.audience IN (`+strings.Join(audiences, ", ")+`) AND g.audience & 7 IN (`+kinds+`)
+			AND coalesce(g.expires_at, $1) > $2
 		AND $3 IN ('', s.target) AND $4 IN ('', s.type) ORDER BY s.key DESC`,
 		int64(math.MaxInt64), d.clock.Now().UnixMilli(), q.Target, string(q.Type))
 	d.ok(err)

@@ -191,7 +191,9 @@ func (n node) bad(sorted bool) string {
 func TestPlanTestFindsBadPlans(t *testing.T) {
 	t.Parallel()
 	bad := store.Statement{Name: "naive",
-		Text: `SELECT s.id FROM snapshots s WHERE EXISTS (SELECT 1 FROM grants g WHERE g.snapshot = s.key AND g.audience IN (SELECT audience FROM membership m WHERE m.principal = $1)) ORDER BY s.name LIMIT 50`, Args: []any{int64(1)}}
+		Text: `SELECT s.id FROM snapshots s WHERE EXISTS (SELECT 1 FROM grants g ` +
+			`WHERE g.snapshot = s.key AND g.audience IN (SELECT audience FROM membership m WHERE m.principal = $1)) ` +
+			`ORDER BY s.name LIMIT 50`, Args: []any{int64(1)}}
 	s := newWorld(t, store.Options{DataDir: t.TempDir()})
 	if sqlitePlan(t, s.Store, bad) == "" {
 		t.Error("a full scan in SQLite was not found")

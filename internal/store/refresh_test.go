@@ -76,7 +76,8 @@ func TestRefreshRaces(t *testing.T) {
 		wg.Wait()
 		var good, superseded int
 		w.ok(w.DB().QueryRowContext(w.ctx, `
-			SELECT sum(CASE WHEN superseded = 0 THEN 1 ELSE 0 END), sum(superseded) FROM refresh_tokens WHERE session_id = $1 AND parent IS NOT NULL`, n.ID).Scan(&good, &superseded))
+			SELECT sum(CASE WHEN superseded = 0 THEN 1 ELSE 0 END), sum(superseded) FROM refresh_tokens
+				WHERE session_id = $1 AND parent IS NOT NULL`, n.ID).Scan(&good, &superseded))
 		if good != 1 || superseded != 11 {
 			t.Errorf("%d good and %d superseded successors, want 1 and 11", good, superseded)
 		}

@@ -86,7 +86,8 @@ func TestSearchFindsWhatAnEarlierReleaseWrote(t *testing.T) {
 		for _, text := range []string{
 			`UPDATE snapshots SET named_day = NULL, named_time = NULL, label_id = NULL`,
 			`UPDATE grants SET owner_id = NULL, named_day = NULL, named_time = NULL, label_id = NULL`,
-			`UPDATE org_targets SET indexed = 0`, `UPDATE users SET words = ''`, `DELETE FROM words`, `DELETE FROM labels`,
+			`UPDATE org_targets SET indexed = 0`, `UPDATE users SET words = ''`, `DELETE FROM words`,
+			`DELETE FROM labels`,
 		} {
 			_, err := w.DB().ExecContext(w.ctx, text)
 			w.ok(err)

@@ -100,7 +100,8 @@ func TestTablesKnowTheirCounters(t *testing.T) {
 	s := open(t, store.Options{URL: servertest.Postgres(t)})
 	rows, err := s.DB().QueryContext(t.Context(), `
 		SELECT table_name || '.' || column_name FROM information_schema.columns
-		WHERE table_schema = 'public' AND table_name <> 'goose_db_version' AND (is_identity = 'YES' OR column_default LIKE 'nextval%') ORDER BY 1`)
+		WHERE table_schema = 'public' AND table_name <> 'goose_db_version'
+			AND (is_identity = 'YES' OR column_default LIKE 'nextval%') ORDER BY 1`)
 	if err != nil {
 		t.Fatal(err)
 	}

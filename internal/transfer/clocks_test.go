@@ -36,7 +36,8 @@ func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 		// The response has S3's form (Amazon S3 API reference, error responses).
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w,
-			`<?xml version="1.0" encoding="UTF-8"?><Error><Code>RequestTimeTooSkewed</Code><Message>The difference between the request time and the server's time is too large.</Message></Error>`)
+			`<?xml version="1.0" encoding="UTF-8"?><Error><Code>RequestTimeTooSkewed</Code><Message>`+
+				`The difference between the request time and the server's time is too large.</Message></Error>`)
 		return true
 	})
 	o := quick()

@@ -151,7 +151,8 @@ func TestBrowserKeyboardOnly(t *testing.T) {
 	j.press("k", chromedp.ModifierCtrl)
 	focus("find")
 	j.run(chromedp.KeyEvent("build shop"))
-	j.until(`[...document.querySelectorAll("#found a, #found button")].map((e) => e.textContent).join() === "Build a snapshot of shop"`)
+	j.until(`[...document.querySelectorAll("#found a, #found button")].map((e) => e.textContent).join() === ` +
+		`"Build a snapshot of shop"`)
 	j.key(kb.ArrowDown)
 	j.until(`document.activeElement.matches("#found button")`)
 	j.key(kb.ArrowUp)
@@ -187,7 +188,8 @@ func TestBrowserKeyboardOnly(t *testing.T) {
 	j.run(chromedp.Focus(chromedp.CSS(`#bulk button[value="share"]`)))
 	j.key(kb.Enter)
 	j.until(`document.querySelector("#change")?.textContent.includes("Shared 1 snapshot")`)
-	j.until(`document.querySelector("#state-` + other.ID + `").getAttribute("aria-pressed") === "true" && !document.querySelector(".pick:checked")`)
+	j.until(`document.querySelector("#state-` + other.ID + `").getAttribute("aria-pressed") === "true" && ` +
+		`!document.querySelector(".pick:checked")`)
 	if now, err := mia.Snapshot(t.Context(), other.ID); err != nil || !now.Shared {
 		t.Errorf("shared %v, %v", now.Shared, err)
 	}

@@ -23,7 +23,8 @@ func TestBrowserTextStaysInPlace(t *testing.T) {
 	b.run(chromedp.EmulateViewport(360, 780))
 	b.open("/account")
 	if spills := eval[bool](b,
-		`document.querySelector("#approve").getBoundingClientRect().right > document.querySelector(".card.sign-in").getBoundingClientRect().right - 10`); spills {
+		`document.querySelector("#approve").getBoundingClientRect().right > `+
+			`document.querySelector(".card.sign-in").getBoundingClientRect().right - 10`); spills {
 		t.Error("the button to the approval page spills out of its card")
 	}
 
@@ -42,7 +43,9 @@ func TestBrowserTextStaysInPlace(t *testing.T) {
 	b.run(chromedp.EmulateViewport(360, 780))
 	b.open("/snapshots")
 	if below := eval[bool](b,
-		`[...document.querySelectorAll(".job.done .state")].some(s => s.querySelector("span").getBoundingClientRect().top > s.querySelector(".icon").getBoundingClientRect().bottom)`); below {
+		`[...document.querySelectorAll(".job.done .state")].some(s => `+
+			`s.querySelector("span").getBoundingClientRect().top > `+
+			`s.querySelector(".icon").getBoundingClientRect().bottom)`); below {
 		t.Error("the text of a job is below its check mark")
 	}
 	if uneven := eval[string](b, `(() => {

@@ -64,7 +64,8 @@ func TestBrowserUnsanitizedIsAskedAbout(t *testing.T) {
 	b := browse(t, openUI(t, mia, ""))
 	state := "#state-" + item.ID
 	b.click(state)
-	b.until(`document.querySelector("#dialog").open && document.querySelector("#dialog").textContent.includes("not sanitized")`)
+	b.until(`document.querySelector("#dialog").open && ` +
+		`document.querySelector("#dialog").textContent.includes("not sanitized")`)
 	b.run(chromedp.KeyEvent("\u001b"))
 	b.until(`!document.querySelector("#dialog").open && document.activeElement.id === "state-` + item.ID + `"`)
 	if _, err := c.As("max@acme.test").Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
@@ -73,7 +74,9 @@ func TestBrowserUnsanitizedIsAskedAbout(t *testing.T) {
 	b.click(state)
 	b.until(`document.querySelector("#dialog").open`)
 	b.click("#confirm")
-	b.until(`!document.querySelector("#dialog").open && document.querySelector("` + state + `").getAttribute("aria-pressed") === "true" && document.activeElement.id === "state-` + item.ID + `"`)
+	b.until(`!document.querySelector("#dialog").open && ` +
+		`document.querySelector("` + state + `").getAttribute("aria-pressed") === "true" && ` +
+		`document.activeElement.id === "state-` + item.ID + `"`)
 	if _, err := c.As("max@acme.test").Snapshot(t.Context(), item.ID); err != nil {
 		t.Errorf("a colleague, after: %v", err)
 	}
@@ -94,7 +97,8 @@ func TestBrowserUnsanitizedShareIsUndone(t *testing.T) {
 		t.Errorf("a colleague, after the click: %v", err)
 	}
 	b.click("#undo")
-	b.until(`!document.querySelector("#change") && document.querySelector("#state-` + item.ID + `").textContent === "Private"`)
+	b.until(`!document.querySelector("#change") && document.querySelector("#state-` + item.ID + `").textContent === ` +
+		`"Private"`)
 	if _, err := max.Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("a colleague, after Undo: %v", err)
 	}
@@ -125,7 +129,8 @@ func TestBrowserSharingDialog(t *testing.T) {
 	b.click("#also-" + item.ID)
 	b.until(`document.querySelector("#dialog").open`)
 	b.click("#gs-eng")
-	b.until(`document.querySelector("#gs-eng").getAttribute("aria-checked") === "true" && document.querySelector("#also-` + item.ID + `").textContent.includes("eng")`)
+	b.until(`document.querySelector("#gs-eng").getAttribute("aria-checked") === "true" && ` +
+		`document.querySelector("#also-` + item.ID + `").textContent.includes("eng")`)
 	if _, err := c.As("gus@acme.test").Snapshot(t.Context(), item.ID); err != nil {
 		t.Errorf("a member of the group: %v", err)
 	}
@@ -142,7 +147,8 @@ func TestBrowserSharingDialog(t *testing.T) {
 	b.until(`document.activeElement.id === "slug"`)
 	eval[string](b, `document.querySelector("#slug").value = "initech"`)
 	b.click("#share-org")
-	b.until(`document.querySelector("#org-list")?.textContent.includes("initech") && !document.querySelector("#slug-problem")`)
+	b.until(`document.querySelector("#org-list")?.textContent.includes("initech") && ` +
+		`!document.querySelector("#slug-problem")`)
 	b.until(`document.activeElement.id === "share-org"`)
 	b.run(chromedp.KeyEvent("\u001b"))
 	b.until(`!document.querySelector("#dialog").open`)
@@ -164,10 +170,12 @@ func TestBrowserSearchAndFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := browse(t, openUI(t, mia, ""))
-	b.run(chromedp.Evaluate[chromedp.Void](`void document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true}))`))
+	b.run(chromedp.Evaluate[chromedp.Void](`void document.body.dispatchEvent(new KeyboardEvent("keydown", ` +
+		`{key: "/", bubbles: true}))`))
 	b.until(`document.activeElement.id === "q"`)
 	b.run(chromedp.KeyEvent("sho"))
-	b.until(`!document.getElementById("` + billing.ID + `") && document.getElementById("` + shop.ID + `") && location.search === "?q=sho"`)
+	b.until(`!document.getElementById("` + billing.ID + `") && document.getElementById("` + shop.ID + `") && ` +
+		`location.search === "?q=sho"`)
 	b.until(`document.activeElement.id === "q"`)
 	b.click("#filter-Shared")
 	b.until(`document.querySelector(".empty") && location.search.includes("show=shared")`)
@@ -254,7 +262,8 @@ func TestBrowserTwoTabs(t *testing.T) {
 	two.open("/snapshots")
 	one.open("/targets")
 	one.click(".cards button")
-	two.until(`document.querySelector("#job-1.done") && document.querySelector("table.snapshots .where").textContent === "local"`)
+	two.until(`document.querySelector("#job-1.done") && document.querySelector("table.snapshots .where").textContent ` +
+		`=== "local"`)
 }
 
 // The service stops and starts again: the page says so, keeps showing local snapshots, and fills
@@ -388,10 +397,12 @@ func TestBrowserAccessibility(t *testing.T) {
 	b.open("/snapshots")
 	b.click("#also-" + dialog.ID)
 	b.until(`document.querySelector("#dialog").open`)
-	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#dialog details").forEach((d) => { d.open = true })`))
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#dialog ` +
+		`details").forEach((d) => { d.open = true })`))
 	b.check(rules, "the dialog, with everything open")
 	b.run(chromedp.KeyEvent("\u001b"))
-	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#more-` + dialog.ID + `").click(); document.querySelectorAll(".pick").forEach((p) => { p.checked = true })`))
+	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#more-` + dialog.ID + `").click(); ` +
+		`document.querySelectorAll(".pick").forEach((p) => { p.checked = true })`))
 	b.check(rules, "a menu and selected rows")
 	b.press("k", chromedp.ModifierCtrl)
 	b.until(`document.querySelector("#dialog").open && document.activeElement.id === "find"`)
@@ -415,7 +426,10 @@ func (b *tab) check(rules, what string) {
 		b.run(chromedp.Evaluate[chromedp.Void](rules))
 	}
 	found, err := chromedp.Run(b.ctx,
-		chromedp.Evaluate[[]string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n")))`, chromedp.EvalAwaitPromise))
+		chromedp.Evaluate[[]string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", `+
+			`"best-practice"]}`+
+			`).then((r) => r.violations.map((v) => v.id + ": " + `+
+			`v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n")))`, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatal(err)
 	}

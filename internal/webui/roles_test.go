@@ -37,7 +37,8 @@ func TestBrowserRoles(t *testing.T) {
 		b.until(`document.getElementById("pull-` + item.ID + `")`)
 		b.open("/snapshots") // by now the page knows the caller
 		for what, is := range map[string]bool{
-			`button#state-` + item.ID: who.shares, `a[href$="/delete"]`: who.deletes, `a[href="/activity"]`: who.journal,
+			`button#state-` + item.ID: who.shares, `a[href$="/delete"]`: who.deletes,
+			`a[href="/activity"]`: who.journal,
 		} {
 			if found := eval[bool](b, `Boolean(document.querySelector('`+what+`'))`); found != is {
 				t.Errorf("%s finds %s: %t", who.email, what, found)
@@ -83,9 +84,11 @@ func TestBrowserRecipient(t *testing.T) {
 	b := browse(t, gail)
 	row := `document.getElementById("` + id + `")`
 	b.until(row +
-		`.querySelector(".owner").textContent === "acme" && ` + row + `.textContent.includes("ends in 2 days") && document.querySelector("#also-` + id + `")`)
+		`.querySelector(".owner").textContent === "acme" && ` + row + `.textContent.includes("ends in 2 days") && ` +
+		`document.querySelector("#also-` + id + `")`)
 	b.click("#pull-" + id)
-	b.until(`document.querySelector("#job-1.done").textContent.includes("the target shop was created") && ` + row + `.querySelector(".where").textContent === "synced"`)
+	b.until(`document.querySelector("#job-1.done").textContent.includes("the ` +
+		`target shop was created") && ` + row + `.querySelector(".where").textContent === "synced"`)
 	b.click("#dismiss-1")
 	b.click("#more-" + id)
 	b.click(`a[href="/cloud/` + id + `/decline"]`)

@@ -103,7 +103,8 @@ func TestRulesAreReviewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`email: email +# an e-mail address by its name\n`, `id: decide +# .*; keep would work\n`,
+	for _, want := range []string{`email: email +# an e-mail address by its name\n`,
+		`id: decide +# .*; keep would work\n`,
 		`order_events:\n    rows: drop\n    columns:\n`} {
 		if !regexp.MustCompile(want).Match(text) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -56,9 +56,13 @@ func scale(t testing.TB, n, groups int) *scaled {
 	many := fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) ", n-1)
 	for _, statement := range []string{
 		`INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target,
-			name, folded, type, engine, size, sha256, blob, widened, created_at) ` + many + `SELECT key - i * (1000 << 22), printf('snap_%016d', i), org_id, owner_id, pushed_with, target_id, target,
-			target || '-' || i, folded || '-' || i, type, engine, size, printf('%064d', i), 'blob-' || i, widened, created_at - i * 1000 FROM snapshots, n`,
-		`INSERT INTO grants(audience, snapshot, target_id, type, expires_at, created_at, created_by, channel) ` + many + `SELECT audience, snapshot - i * (1000 << 22), target_id, type, expires_at, created_at, created_by, channel
+			name, folded, type, engine, size, sha256, blob, widened, created_at) ` + many + `SELECT key - i *
+				(1000 << 22), printf('snap_%016d', i), org_id, owner_id, pushed_with, target_id, target,
+			target || '-' || i, folded || '-' || i, type, engine, size, printf('%064d', i), 'blob-' || i, widened,
+				created_at - i * 1000 FROM snapshots, n`,
+		`INSERT INTO grants(audience, snapshot, target_id, type, expires_at, ` +
+			`created_at, created_by, channel) ` + many + `SELECT audience, snapshot - i * (1000 << 22), target_id,
+			type, expires_at, created_at, created_by, channel
 			FROM grants, n WHERE audience & 7 <> ` + fmt.Sprint(int(snap.KindMembers)) + ` OR i % 4 = 0`,
 	} {
 		if _, err := db.Exec(statement); err != nil {
@@ -271,7 +275,8 @@ func shareWithOneOfMany(t *testing.T, u *ui) {
 	b.keys("#group", "team-0019")
 	b.until(`document.querySelector("#gs-team-0019") && document.querySelectorAll("#group-list li").length === 1`)
 	b.click("#gs-team-0019")
-	b.until(`document.querySelector("#gs-team-0019").getAttribute("aria-checked") === "true" && document.querySelector(".also").textContent.includes("team-0019")`)
+	b.until(`document.querySelector("#gs-team-0019").getAttribute("aria-checked") === "true" && ` +
+		`document.querySelector(".also").textContent.includes("team-0019")`)
 }
 
 // typedBeforeResponse returns a script that types a text, after which the response to an earlier
@@ -379,7 +384,8 @@ func openingDialog(t testing.TB, c *scaled) [3]float64 {
 	return [3]float64{
 		eval[float64](b, `performance.getEntriesByType("navigation")[0].loadEventEnd`),
 		b.took(`document.querySelector(".also").click()`, `document.querySelector("#dialog").open`),
-		b.took(`(q => { q.value = "team-0019"; q.dispatchEvent(new Event("input", { bubbles: true })) })(document.querySelector("#group"))`,
+		b.took(`(q => { q.value = "team-0019"; q.dispatchEvent(new Event("input", { bubbles: true })) }`+
+			`)(document.querySelector("#group"))`,
 			`document.querySelectorAll("#group-list li").length === 1`),
 	}
 }
@@ -390,7 +396,8 @@ func (b *tab) took(script, condition string) float64 {
 	b.t.Helper()
 	took, err := chromedp.Run(b.ctx, chromedp.Evaluate[float64](`new Promise((done) => {
 		const start = performance.now();
-		const look = () => { if (`+condition+`) { done(performance.now() - start); } else { requestAnimationFrame(look); } };
+		const look = () => { if (`+condition+`) { done(performance.now() - start); `+
+		`} else { requestAnimationFrame(look); } };
 		`+script+`;
 		look();
 	})`, chromedp.EvalAwaitPromise))

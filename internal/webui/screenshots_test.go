@@ -78,8 +78,10 @@ func TestScreenshots(t *testing.T) {
 	shoot(admin, dir, "error", "/nothing", "")
 	shoot(admin, dir, "home", "/", "")
 	shoot(admin, dir, "snapshot", "/cloud/"+dialog.ID, "")
-	shoot(admin, dir, "snapshot-local", "/local/"+here[0].Name, `document.querySelector(".who-list, .columns")?.parentElement?.setAttribute("open", "")`)
-	shoot(admin, dir, "snapshots-grouped", "/snapshots?sort=target", `document.querySelectorAll(".pick").forEach((p, i) => { p.checked = i < 3 })`)
+	shoot(admin, dir, "snapshot-local", "/local/"+here[0].Name,
+		`document.querySelector(".who-list, .columns")?.parentElement?.setAttribute("open", "")`)
+	shoot(admin, dir, "snapshots-grouped", "/snapshots?sort=target",
+		`document.querySelectorAll(".pick").forEach((p, i) => { p.checked = i < 3 })`)
 	shoot(admin, dir, "snapshots-filters", "/snapshots?only=mine", "")
 	shoot(admin, dir, "find", "/snapshots", `document.getElementById("open-find").click()`)
 	shoot(admin, dir, "sharing-open", "/cloud/"+dialog.ID+"/sharing",

@@ -213,7 +213,8 @@ func TestBrowserShareBoxOfTheService(t *testing.T) {
 	b.run(chromedp.Evaluate[chromedp.Void]("void (window.untouched = true)"))
 	b.click("#gs-eng")
 	b.until(`document.querySelector("#gs-eng").getAttribute("aria-checked") === "true" &&
-		document.querySelector("#change")?.textContent.includes("Shared with the group eng. 1 more person can see it.")`)
+		document.querySelector("#change")?.textContent.includes("Shared with the group eng. 1 ` +
+		`more person can see it.")`)
 	if _, err := c.As("gus@acme.test").Snapshot(t.Context(), item.ID); err != nil {
 		t.Errorf("a member of the group: %v", err)
 	}
@@ -252,11 +253,13 @@ func TestBrowserShareBoxOfTheServiceByKeyboard(t *testing.T) {
 	j.signInAs("adam@acme.test", "adam-password")
 	j.open("/snapshots/" + item.ID)
 	// Announcements stay, however long the test takes.
-	j.run(chromedp.Evaluate[chromedp.Void](`void (window.setTimeout = ((real) => (f, ms) => ms < 1000 && real(f, ms))(setTimeout))`))
+	j.run(chromedp.Evaluate[chromedp.Void](`void (window.setTimeout = ` +
+		`((real) => (f, ms) => ms < 1000 && real(f, ms))(setTimeout))`))
 	shared := func(id, state, announced, focused string) {
 		t.Helper()
 		j.until(`document.querySelector("#` + id + `").getAttribute("aria-checked") === "` + state + `" &&
-			[...document.querySelectorAll("#toasts[role=status] .toast")].some((e) => e.textContent.includes("` + announced + `")) &&
+			[...document.querySelectorAll("#toasts[role=status] .toast")].some((e) => ` +
+			`e.textContent.includes("` + announced + `")) &&
 			document.activeElement.id === "` + focused + `"`)
 	}
 	j.run(chromedp.Focus(chromedp.CSS("#wide-switch")))
@@ -279,11 +282,13 @@ func TestBrowserShareBoxOfTheServiceByKeyboard(t *testing.T) {
 	j.run(chromedp.KeyEvent("globex"))
 	j.key(kb.Enter)
 	j.until(`document.querySelector("#org-list")?.textContent.includes("ends in 7 days")`)
-	j.until(`document.querySelector("#toasts").textContent.includes("Shared with everyone in globex") && document.activeElement.id === "slug"`)
+	j.until(`document.querySelector("#toasts").textContent.includes("Shared with everyone in globex") && ` +
+		`document.activeElement.id === "slug"`)
 	j.tabTo("user")
 	j.run(chromedp.KeyEvent("gus@acme.test"))
 	j.key(kb.Enter)
-	j.until(`document.querySelector("#verdict[role=status]")?.textContent.includes("can see it") && document.activeElement.id === "user"`)
+	j.until(`document.querySelector("#verdict[role=status]")?.textContent.includes("can see it") && ` +
+		`document.activeElement.id === "user"`)
 }
 
 // TestScreenshotsOfTheService is TestScreenshots for the service's own pages.

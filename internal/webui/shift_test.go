@@ -44,7 +44,8 @@ func TestBrowserLayoutIsStable(t *testing.T) {
 		b.until(`document.querySelector("#dialog").open`)
 		b.steady(name + ", after the dialog opened")
 
-		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#dialog").close(); document.querySelector("main").style.marginTop = "300px"`))
+		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#dialog").close(); ` +
+			`document.querySelector("main").style.marginTop = "300px"`))
 		if moved := b.shift(); moved < maxShift {
 			t.Errorf("%s: a page moved on purpose counts as %.4f", name, moved)
 		}

@@ -237,7 +237,8 @@ func (a account) programs(ctx context.Context, server querier) (n int, err error
 		SELECT definer, table_schema AS place FROM information_schema.views
 		UNION ALL SELECT definer, trigger_schema FROM information_schema.triggers
 		UNION ALL SELECT definer, routine_schema FROM information_schema.routines
-		UNION ALL SELECT definer, event_schema FROM information_schema.events) p WHERE definer = ? AND place NOT REGEXP ?`,
+		UNION ALL SELECT definer, event_schema FROM information_schema.events) p
+			WHERE definer = ? AND place NOT REGEXP ?`,
 		a.User+"@"+a.Host, loadDatabasePattern).Scan(&n)
 	return n, err
 }

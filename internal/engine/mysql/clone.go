@@ -232,7 +232,8 @@ func (s *scratch) readSource(ctx context.Context, source database) (tables []eng
 	}
 	s.properties = map[string]string{"charset": charset, "collation": collation}
 	var confined bool
-	err = c.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM information_schema.views WHERE table_schema = ? AND definer REGEXP ?
+	err = c.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM information_schema.views
+		WHERE table_schema = ? AND definer REGEXP ?
 		UNION ALL SELECT 1 FROM information_schema.triggers WHERE trigger_schema = ? AND definer REGEXP ?
 		UNION ALL SELECT 1 FROM information_schema.routines WHERE routine_schema = ? AND definer REGEXP ?
 		UNION ALL SELECT 1 FROM information_schema.events WHERE event_schema = ? AND definer REGEXP ?)`,
@@ -419,7 +420,8 @@ func (e Engine) States(ctx context.Context, urls []string) (all []engine.Databas
 
 func databaseState(ctx context.Context, db *sql.DB, name string) (l engine.DatabaseState, err error) {
 	err = db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM information_schema.schemata WHERE schema_name = ?),
-		(SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM information_schema.tables WHERE table_schema = ?)`,
+		(SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0)
+			FROM information_schema.tables WHERE table_schema = ?)`,
 		name, name).Scan(&l.Exists, &l.Size)
 	if err == nil {
 		l.Connections, err = connectedTo(ctx, db, name)

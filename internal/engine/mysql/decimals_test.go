@@ -59,7 +59,8 @@ func TestPathsOfExactNumbers(t *testing.T) {
 		path, text := "$", "1.50"
 		for range rapid.IntRange(0, 5).Draw(t, "depth") {
 			if rapid.Bool().Draw(t, "array") {
-				before := rapid.SliceOfN(rapid.SampledFrom([]string{"1", `"x"`, "null", "[]", "{}", `{"k":[2.5]}`}), 0, 3).
+				before := rapid.SliceOfN(rapid.SampledFrom([]string{"1", `"x"`, "null", "[]", "{}",
+					`{"k":[2.5]}`}), 0, 3).
 					Draw(t, "before")
 				path = strings.Replace(path, "$", "$["+string(rune('0'+len(before)))+"]", 1)
 				text = "[" + strings.Join(append(before, text, "true"), ",") + "]"

@@ -62,7 +62,8 @@ func histories(ctx context.Context, db querier, name string) (periods map[string
 // It also returns which of these tables use transactions instead of times.
 func namedPeriods(ctx context.Context, db querier, name string) (map[string][]string, map[string]bool, error) {
 	rows, err := db.QueryContext(ctx, `SELECT table_name, column_name, data_type FROM information_schema.columns
-		WHERE table_schema = ? AND generation_expression IN ('ROW START', 'ROW END') ORDER BY table_name, generation_expression DESC`, name)
+		WHERE table_schema = ? AND generation_expression IN ('ROW START', 'ROW END')
+			ORDER BY table_name, generation_expression DESC`, name)
 	if err != nil {
 		return nil, nil, err
 	}

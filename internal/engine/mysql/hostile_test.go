@@ -74,8 +74,10 @@ func testForeignDumps(t *testing.T, server string) {
 			t.Errorf("the copy differs: %s", difference(x, y))
 		}
 		owners := sorted(t, to,
-			`SELECT DISTINCT definer FROM (SELECT definer FROM information_schema.views WHERE table_schema = database() UNION ALL SELECT definer FROM information_schema.triggers WHERE trigger_schema = database()
-			UNION ALL SELECT definer FROM information_schema.routines WHERE routine_schema = database() UNION ALL SELECT definer FROM information_schema.events WHERE event_schema = database()) d`)
+			`SELECT DISTINCT definer FROM (SELECT definer FROM information_schema.views WHERE table_schema = database()
+			UNION ALL SELECT definer FROM information_schema.triggers WHERE trigger_schema = database()
+			UNION ALL SELECT definer FROM information_schema.routines WHERE routine_schema = database() UNION ALL
+				SELECT definer FROM information_schema.events WHERE event_schema = database()) d`)
 		if len(owners) != 1 || !strings.HasPrefix(owners[0], "snapcli_") {
 			t.Errorf("the programs belong to %q", owners)
 		}

@@ -391,7 +391,8 @@ func listTables(ctx context.Context, db querier, name string) ([]engine.Table, e
 		all[i], at[table] = engine.Table{Name: table, Rows: -1}, i
 	}
 	rows, err := db.QueryContext(ctx,
-		`SELECT table_name, column_name, column_type, is_nullable = 'NO', coalesce(generation_expression, '') <> '' FROM information_schema.columns
+		`SELECT table_name, column_name, column_type, is_nullable = 'NO', coalesce(generation_expression, '') <> ''
+		FROM information_schema.columns
 		WHERE table_schema = ? ORDER BY table_name, ordinal_position`, name)
 	if err != nil {
 		return nil, err

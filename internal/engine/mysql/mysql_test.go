@@ -515,11 +515,13 @@ func TestHostileDump(t *testing.T) {
 	drop := "DROP TABLE " + quote(d.name) + ".old"
 	const table = `{"name":"s","sql":"CREATE TABLE s (a TEXT)"}`
 	for name, text := range map[string]string{
-		"no structure":       "{}\nDROP TABLE old;\n",
-		"another statement":  `{"tables":[{"name":"s","sql":"` + drop + `"}]}` + "\n",
-		"two statements":     `{"tables":[{"name":"s","sql":"CREATE TABLE s (a TEXT); ` + drop + `"}]}` + "\n",
-		"a routine":          `{"tables":[` + table + `],"routines":[{"kind":"` + drop + `","name":"r","sql":"` + drop + `"}]}` + "\n",
-		"a mode":             `{"tables":[` + table + `],"views":[{"name":"v","sql":"CREATE VIEW v AS SELECT 1","mode":"'; ` + drop + `; --"}]}` + "\n",
+		"no structure":      "{}\nDROP TABLE old;\n",
+		"another statement": `{"tables":[{"name":"s","sql":"` + drop + `"}]}` + "\n",
+		"two statements":    `{"tables":[{"name":"s","sql":"CREATE TABLE s (a TEXT); ` + drop + `"}]}` + "\n",
+		"a routine": `{"tables":[` + table + `],"routines":[{"kind":"` + drop + `","name":"r",` +
+			`"sql":"` + drop + `"}]}` + "\n",
+		"a mode": `{"tables":[` + table + `],"views":[{"name":"v","sql":"CREATE VIEW v AS ` +
+			`SELECT 1","mode":"'; ` + drop + `; --"}]}` + "\n",
 		"after the rows":     `{"tables":[` + table + "]}\nINSERT INTO `s` (`a`) VALUES\n('x'); " + drop + ");\n",
 		"a local file":       `{"tables":[` + table + "]}\nLOAD DATA LOCAL INFILE '" + secret + "' INTO TABLE s;\n",
 		"rows of another":    `{"tables":[` + table + "]}\nINSERT INTO `old` (`a`) VALUES\n(1);\n",

@@ -42,9 +42,12 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 		all[i].table, all[i].charsets, at[tables[i].Name] = &tables[i], charsets, i
 	}
 	rows, err := c.QueryContext(ctx,
-		`SELECT t.table_name, coalesce(CAST(t.data_length AS SIGNED), 0), coalesce(s.column_name, ''), coalesce(s.seq_in_index = 1 AND c.data_type LIKE '%int', 0) FROM information_schema.tables t
-		LEFT JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND s.table_name = t.table_name AND s.index_name = 'PRIMARY' AND t.engine = 'InnoDB'
-		LEFT JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
+		`SELECT t.table_name, coalesce(CAST(t.data_length AS SIGNED), 0), coalesce(s.column_name, ''),
+		coalesce(s.seq_in_index = 1 AND c.data_type LIKE '%int', 0) FROM information_schema.tables t
+		LEFT JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND s.table_name = t.table_name
+			AND s.index_name = 'PRIMARY' AND t.engine = 'InnoDB'
+		LEFT JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name
+			AND c.column_name = s.column_name
 		WHERE t.table_schema = ? ORDER BY t.table_name, s.seq_in_index`, name)
 	if err != nil {
 		return nil, err

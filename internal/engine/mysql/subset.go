@@ -217,8 +217,10 @@ func (s *chooser) graph(ctx context.Context, database string, tables []engine.Ta
 // primaryKeys returns the columns of the primary keys and their types, by table.
 func primaryKeys(ctx context.Context, c querier, database string) (columns, types map[string][]string, err error) {
 	rows, err := c.QueryContext(ctx,
-		`SELECT s.table_name, s.column_name, c.column_type, coalesce(c.character_set_name, ''), coalesce(c.collation_name, ''), s.sub_part IS NOT NULL
-		FROM information_schema.statistics s JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
+		`SELECT s.table_name, s.column_name, c.column_type, coalesce(c.character_set_name, ''),
+		coalesce(c.collation_name, ''), s.sub_part IS NOT NULL
+		FROM information_schema.statistics s JOIN information_schema.columns c ON c.table_schema = s.table_schema
+			AND c.table_name = s.table_name AND c.column_name = s.column_name
 		WHERE s.table_schema = ? AND s.index_name = 'PRIMARY' ORDER BY s.table_name, s.seq_in_index`, database)
 	if err != nil {
 		return nil, nil, err
@@ -286,8 +288,10 @@ func tableOf(t engine.Table, primary, types []string) subset.Table {
 // in lower case to their indexes, because some servers write names in lower case.
 func foreignKeys(ctx context.Context, c querier, database string, at map[string]int) ([]subset.ForeignKey, error) {
 	rows, err := c.QueryContext(ctx,
-		`SELECT constraint_name, table_name, referenced_table_name, column_name, referenced_column_name, ordinal_position
-		FROM information_schema.key_column_usage WHERE table_schema = ? AND referenced_table_schema = table_schema AND referenced_table_name IS NOT NULL
+		`SELECT constraint_name, table_name, referenced_table_name, column_name,
+		referenced_column_name, ordinal_position
+		FROM information_schema.key_column_usage WHERE table_schema = ? AND referenced_table_schema = table_schema
+			AND referenced_table_name IS NOT NULL
 		ORDER BY table_name, constraint_name, ordinal_position`, database)
 	if err != nil {
 		return nil, err

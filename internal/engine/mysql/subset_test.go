@@ -107,12 +107,18 @@ func TestSubsetHoldsTheRows(t *testing.T) {
 }
 
 const subsetSchema = `
-CREATE TABLE ` + "`cus ``tomer`" + ` (k1 varchar(20) CHARACTER SET latin1 COLLATE latin1_swedish_ci, k2 varbinary(8), note text, g int AS (length(note)) STORED, PRIMARY KEY (k1, k2));
-INSERT INTO ` + "`cus ``tomer`" + ` (k1, k2, note) VALUES ('Größe', x'00ff27', 'kept'), ('o''brien\\', x'5c0a', 'not kept');
-CREATE TABLE orders (id bigint unsigned AUTO_INCREMENT PRIMARY KEY, c1 varchar(20) CHARACTER SET latin1 COLLATE latin1_swedish_ci, c2 varbinary(8), CONSTRAINT o FOREIGN KEY (c1, c2) REFERENCES ` + "`cus ``tomer`" + ` (k1, k2));
+CREATE TABLE ` + "`cus ``tomer`" + ` (k1 varchar(20) CHARACTER ` +
+	`SET latin1 COLLATE latin1_swedish_ci, k2 varbinary(8), note text, g int ` +
+	`AS (length(note)) STORED, PRIMARY KEY (k1, k2));
+INSERT INTO ` + "`cus ``tomer`" + ` (k1, k2, note) VALUES ('Größe', x'00ff27', 'kept'), ` +
+	`('o''brien\\', x'5c0a', 'not kept');
+CREATE TABLE orders (id bigint unsigned AUTO_INCREMENT PRIMARY KEY, c1 varchar(20) CHARACTER ` +
+	`SET latin1 COLLATE latin1_swedish_ci, c2 varbinary(8), ` +
+	`CONSTRAINT o FOREIGN KEY (c1, c2) REFERENCES ` + "`cus ``tomer`" + ` (k1, k2));
 INSERT INTO orders VALUES (18446744073709551615, 'größe', x'00ff27'), (2, 'o''brien\\', x'5c0a'), (3, NULL, x'00ff27');
 CREATE TABLE log (what varchar(20), at datetime(6), n double, b blob);
-INSERT INTO log VALUES ('kept', '2026-01-02 03:04:05.678901', 1.5, x'00'), ('kept', '2026-01-02 03:04:05.678901', 1.5, x'00'), ('gone', NULL, NULL, NULL);
+INSERT INTO log VALUES ('kept', '2026-01-02 03:04:05.678901', 1.5, x'00'), ` +
+	`('kept', '2026-01-02 03:04:05.678901', 1.5, x'00'), ('gone', NULL, NULL, NULL);
 CREATE TABLE setting (name varchar(20)); INSERT INTO setting VALUES ('whole');
 CREATE VIEW seen AS SELECT id FROM orders;
 `

@@ -22,7 +22,8 @@ var indexMethods = []string{"btree", "hash", "gin", "gist", "spgist", "brin"}
 
 // tableOptions matches the allowed storage parameters of tables. Their values are numbers or
 // switches.
-var tableOptions = regexp.MustCompile(`^(fillfactor|parallel_workers|toast_tuple_target|vacuum_truncate|autovacuum_[a-z_]{1,60})$`)
+var tableOptions = regexp.MustCompile(`^(fillfactor|parallel_workers|toast_tuple_target|vacuum_truncate|` +
+	`autovacuum_[a-z_]{1,60})$`)
 
 var optionValue = regexp.MustCompile(`^([0-9]{1,12}(\.[0-9]{1,12})?|on|off|true|false)$`)
 

@@ -84,11 +84,13 @@ func (a *analysis) end() {
 // listed, because a partition is analyzed with its root. $1 has the schemas, or is NULL for all.
 const unknownTables = `
 SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-	WHERE c.relkind IN ('r', 'm', 'p') AND NOT c.relispartition AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
+	WHERE c.relkind IN ('r', 'm', 'p') AND NOT c.relispartition
+		AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
 	AND ($1::text[] IS NULL OR n.nspname = ANY ($1))
 	AND (c.relkind = 'p' OR pg_relation_size(c.oid) > 0)
 	AND (pg_stat_get_last_analyze_time(c.oid) IS NULL OR c.relhassubclass
-		OR EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indexprs IS NOT NULL) OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid))
+		OR EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indexprs IS NOT NULL)
+			OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid))
 	ORDER BY c.relkind = 'p' DESC, c.relnatts * least(pg_relation_size(c.oid), 8 << 20) DESC`
 
 // analyze analyzes the tables without complete planner statistics, several at a time. It ignores

@@ -53,22 +53,30 @@ func TestOurSnapshotIsLoadedByARole(t *testing.T) {
 }
 
 // data2 has objects for which pg_dump writes more than one statement.
-const data2 = `; CREATE EXTENSION hstore SCHEMA "Größe ""x"""; ALTER TABLE a1 ALTER b SET STATISTICS 5; ALTER TABLE parent ENABLE ALWAYS TRIGGER tg; CREATE INDEX cl ON a1 (b); ALTER TABLE a1 CLUSTER ON cl;
-CREATE TEXT SEARCH CONFIGURATION cfg (COPY = simple); CREATE AGGREGATE agg(int) (SFUNC = int4pl, STYPE = int); CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = int4pl);
-CREATE FUNCTION topair(int) RETURNS mood LANGUAGE sql AS $f$ SELECT 'ok'::mood $f$; CREATE CAST (int AS mood) WITH FUNCTION topair(int); CREATE RULE rl AS ON INSERT TO v DO INSTEAD (SELECT 1; SELECT 2); ALTER TABLE parent FORCE ROW LEVEL SECURITY;
-CREATE FUNCTION defs() RETURNS text LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$ SELECT 'a;b''--/*' $$; COMMENT ON FUNCTION defs() IS 'x; DROP'; CREATE COLLATION coll (locale = 'C')`
+const data2 = `; CREATE EXTENSION hstore SCHEMA "Größe ""x"""; ALTER TABLE a1 ALTER b ` +
+	`SET STATISTICS 5; ALTER TABLE parent ENABLE ALWAYS TRIGGER tg; CREATE INDEX cl ON a1 (b); ` +
+	`ALTER TABLE a1 CLUSTER ON cl;
+CREATE TEXT SEARCH CONFIGURATION cfg (COPY = simple); CREATE AGGREGATE agg(int) (SFUNC = int4pl, STYPE = int); ` +
+	`CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = int4pl);
+CREATE FUNCTION topair(int) RETURNS mood LANGUAGE sql AS $f$ SELECT 'ok'::mood $f$; CREATE CAST (int AS mood) ` +
+	`WITH FUNCTION topair(int); CREATE RULE rl AS ON INSERT TO v DO INSTEAD (SELECT 1; SELECT 2); ` +
+	`ALTER TABLE parent FORCE ROW LEVEL SECURITY;
+CREATE FUNCTION defs() RETURNS text LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$ SELECT 'a;b''--/*' $$; ` +
+	`COMMENT ON FUNCTION defs() IS 'x; DROP'; CREATE COLLATION coll (locale = 'C')`
 
 // Statements are split as the server splits them.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
 		"SELECT 1;": 1, "SELECT ';';": 1,
-		`SELECT E'\';';`: 1, "SELECT $a$;$b$;$a$; SELECT 2;": 2, "SELECT $$;$$;": 1, `SELECT "a;""b";`: 1, "/* ; /* ; */ ; */ SELECT 1; -- ;": 1,
+		`SELECT E'\';';`: 1, "SELECT $a$;$b$;$a$; SELECT 2;": 2, "SELECT $$;$$;": 1,
+		`SELECT "a;""b";`: 1, "/* ; /* ; */ ; */ SELECT 1; -- ;": 1,
 		"CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2);":  1,
 		"CREATE FUNCTION f() BEGIN ATOMIC SELECT 1; SELECT 2; END;": 1, "SELECT a$1$; b$1$;": 2, "": 0, "--": 0,
 		`SELECT U&'\';`:    1,
 		"SELECT 'a'\n'b';": -1,
-		`\! ls`:            -1, "SELECT 'a;": -1, "SELECT $$a;": -1, "/* ;": -1, "SELECT (1;": -1, "SELECT 1): SELECT 2;": -1, "SELECT 1": -1, "SELECT 1;\x00": -1,
+		`\! ls`:            -1, "SELECT 'a;": -1, "SELECT $$a;": -1, "/* ;": -1, "SELECT (1;": -1,
+		"SELECT 1): SELECT 2;": -1, "SELECT 1": -1, "SELECT 1;\x00": -1,
 		"CREATE FUNCTION f() BEGIN ATOMIC SELECT 1 AS case; END; DROP TABLE t; SELECT 1 AS end;": -1,
 		"CREATE FUNCTION f() BEGIN ATOMIC SELECT 1; END; DROP TABLE t;":                          -1,
 	} {
@@ -108,7 +116,9 @@ func TestReviewRefuses(t *testing.T) {
 		"c": change("FUNCTION", "f(integer)",
 			"CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE c AS '/tmp/x.so', 'f';"),
 		"quoted c": change("FUNCTION", "f(integer)",
-			`CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE "c" AS 'x';`), "string c": change("FUNCTION", "f(integer)", `CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE 'C' AS 'x';`),
+			`CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE "c" AS `+
+				`'x';`), "string c": change("FUNCTION", "f(integer)",
+			`CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE 'C' AS 'x';`),
 		"select into": change("TABLE", "t", "CREATE TABLE public.t (a) AS SELECT pg_read_file('x');"),
 		"setval": change("SEQUENCE SET", "s",
 			"SELECT pg_catalog.setval('public.s', pg_read_file('x')::int, true);"),

@@ -49,8 +49,11 @@ func (c *copier) check(ctx context.Context) error {
 	var pid uint32
 	var standby, mayCreate bool
 	var grant string
-	err := c.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(), rolsuper OR rolcreatedb, format('ALTER ROLE %I CREATEDB', current_user),
-		current_setting('server_version_num')::int / 10000, CASE WHEN pg_has_role(current_user, 'pg_read_all_settings', 'USAGE') THEN current_setting('data_directory') ELSE '' END
+	err := c.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(), rolsuper
+		OR rolcreatedb, format('ALTER ROLE %I CREATEDB', current_user),
+		current_setting('server_version_num')::int / 10000, CASE
+			WHEN pg_has_role(current_user, 'pg_read_all_settings', 'USAGE')
+			THEN current_setting('data_directory') ELSE '' END
 		FROM pg_roles WHERE rolname = current_user`).Scan(&pid, &standby, &mayCreate, &grant, &c.server, &c.folder)
 	switch {
 	case err != nil:

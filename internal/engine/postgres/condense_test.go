@@ -52,8 +52,10 @@ func various(t *testing.T) (url string) {
 	conn := connectTo(t, url)
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(),
-		`CREATE TABLE many (id int, words text); INSERT INTO many SELECT n, E'tab\t, line\n, \\.\n' || n FROM generate_series(1, 30000) n;
-		CREATE TABLE large (content text); INSERT INTO large SELECT repeat(n || ' ', 900000) FROM generate_series(1, 3) n;
+		`CREATE TABLE many (id int, words text); INSERT INTO many SELECT n, E'tab\t, line\n, \\.\n' || n
+		FROM generate_series(1, 30000) n;
+		CREATE TABLE large (content text); INSERT INTO large SELECT repeat(n || ' ', 900000)
+			FROM generate_series(1, 3) n;
 		CREATE TABLE none (id int); CREATE TABLE empty (); INSERT INTO empty SELECT FROM generate_series(1, 7);
 		SELECT lo_from_bytea(0, convert_to(repeat('large object ', 9000), 'UTF8')), lo_create(0);`); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,11 @@ func TestDumpDescribesTheDatabase(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
 	psql(t, url, script(t, preamble+strings.Join(features, ";\n")+`; COMMENT ON TABLE gen IS 'it''s';
-		CREATE TABLE kinds (m own.mood DEFAULT 'sad', p own.positive, o own.pair, n numeric(12,3) CHECK (n > 0 AND n < 1e6), t citext, d text DEFAULT current_user, k text CHECK (cat(k, k) <> ''));
-		CREATE INDEX part_idx ON kinds (n) WHERE n > 5; CREATE TABLE byexpr (a timestamp) PARTITION BY RANGE (date_trunc('month', a));
+		CREATE TABLE kinds (m own.mood DEFAULT 'sad', p own.positive, o own.pair,
+			n numeric(12,3) CHECK (n > 0 AND n < 1e6), t citext, d text DEFAULT current_user,
+			k text CHECK (cat(k, k) <> ''));
+		CREATE INDEX part_idx ON kinds (n) WHERE n > 5;
+			CREATE TABLE byexpr (a timestamp) PARTITION BY RANGE (date_trunc('month', a));
 		CREATE TABLE byexpr_1 PARTITION OF byexpr FOR VALUES FROM (MINVALUE) TO ('2020-01-01')`))
 	d, _ := dumped(t, url)
 	s := d.Info.Schema

@@ -87,7 +87,8 @@ func (w written) create(t testing.TB, url string, texts []string) {
 		values[i] = fmt.Sprintf("(%d, %[2]s', %[2]s')", i, literal)
 	}
 	rawly(t, url,
-		fmt.Sprintf(`CREATE TABLE "%[1]s" (id int PRIMARY KEY, "%[1]s" text, kept text)`, w.table), fmt.Sprintf(`INSERT INTO "%s" VALUES %s`, w.table, strings.Join(values, ", ")))
+		fmt.Sprintf(`CREATE TABLE "%[1]s" (id int PRIMARY KEY, "%[1]s" text, kept text)`,
+			w.table), fmt.Sprintf(`INSERT INTO "%s" VALUES %s`, w.table, strings.Join(values, ", ")))
 }
 
 // texts returns a column's strings by id, as they are stored.
@@ -95,7 +96,8 @@ func (w written) texts(t testing.TB, url, column string) map[string]string {
 	t.Helper()
 	conn := connectTo(t, url)
 	defer conn.Close(t.Context())
-	query := fmt.Sprintf(`SET client_encoding = SQL_ASCII; SELECT id, encode(convert_to("%s", getdatabaseencoding()), 'hex') FROM "%s"`, column, w.table)
+	query := fmt.Sprintf(`SET client_encoding = SQL_ASCII; `+
+		`SELECT id, encode(convert_to("%s", getdatabaseencoding()), 'hex') FROM "%s"`, column, w.table)
 	results, err := conn.PgConn().Exec(t.Context(), query).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -267,9 +269,13 @@ func TestCharsetsAreTheServers(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)
 	execute(t, server,
-		`CREATE FUNCTION read(b bytea, e text) RETURNS text LANGUAGE plpgsql AS $f$ BEGIN RETURN convert_from(b, e); EXCEPTION WHEN OTHERS THEN RETURN NULL; END $f$`)
-	const bytes = `SELECT e, b, read(b, e) FROM unnest($1::text[]) e, (SELECT decode(to_hex(n), 'hex') b FROM generate_series(160, 255) n) x
-		UNION ALL SELECT e, b, read(b, e) FROM unnest($2::text[]) e, (SELECT decode(to_hex(n * 256 + m), 'hex') b FROM generate_series(161, 254) n, generate_series(161, 254) m) x`
+		`CREATE FUNCTION read(b bytea, e text) RETURNS text LANGUAGE plpgsql AS $f$ BEGIN RETURN convert_from(b, e); `+
+			`EXCEPTION WHEN OTHERS THEN RETURN NULL; END $f$`)
+	const bytes = `SELECT e, b, read(b, e) FROM unnest($1::text[]) e,
+		(SELECT decode(to_hex(n), 'hex') b FROM generate_series(160, 255) n) x
+		UNION ALL SELECT e, b, read(b, e) FROM unnest($2::text[]) e,
+			(SELECT decode(to_hex(n * 256 + m), 'hex') b FROM generate_series(161, 254) n,
+			generate_series(161, 254) m) x`
 	single := []string{"LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9",
 		"LATIN10", "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8",
 		"WIN1250", "WIN1251", "WIN1252", "WIN1253", "WIN1254", "WIN1255", "WIN1256", "WIN1257", "WIN1258", "WIN866",

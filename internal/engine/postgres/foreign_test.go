@@ -24,23 +24,48 @@ func foreign(d engine.Dump) engine.Dump {
 
 // data creates a database without programs, so that all of it is described.
 const data = `
-CREATE SCHEMA "Größe ""x"""; COMMENT ON SCHEMA "Größe ""x""" IS 'it''s \ "x"'; CREATE EXTENSION citext; CREATE EXTENSION hstore SCHEMA "Größe ""x"""; CREATE EXTENSION pg_trgm;
-CREATE TYPE mood AS ENUM ('sad', 'it''s', ''); CREATE DOMAIN positive AS int DEFAULT 3 NOT NULL CONSTRAINT pos CHECK (value > 0); CREATE DOMAIN more AS positive CHECK (value < 1000);
-CREATE SEQUENCE q AS smallint START 5 INCREMENT -2 MINVALUE -100 MAXVALUE 10 CYCLE; SELECT nextval('q'); COMMENT ON SEQUENCE q IS 'q';
-CREATE TABLE "Größe ""x"""."tab le" (id bigint GENERATED ALWAYS AS IDENTITY (START 100 INCREMENT 5) PRIMARY KEY, s serial, m mood DEFAULT 'sad', p positive, o more, j jsonb DEFAULT '{}', b bytea DEFAULT '\x00ff',
-	a text[] DEFAULT ARRAY['x', 'y'], t varchar(20) COLLATE "C" DEFAULT 'it''s \ x', ts timestamptz(3) DEFAULT now(), n numeric(12,3) CHECK (n > 0 AND n <= 1e6), c citext, h "Größe ""x""".hstore, i interval, u uuid DEFAULT gen_random_uuid(),
+CREATE SCHEMA "Größe ""x"""; COMMENT ON SCHEMA "Größe ""x""" IS 'it''s \ "x"'; CREATE EXTENSION citext;
+	CREATE EXTENSION hstore SCHEMA "Größe ""x"""; CREATE EXTENSION pg_trgm;
+CREATE TYPE mood AS ENUM ('sad', 'it''s', ''); CREATE DOMAIN positive AS int DEFAULT 3 NOT NULL CONSTRAINT pos CHECK
+	(value > 0); CREATE DOMAIN more AS positive CHECK (value < 1000);
+CREATE SEQUENCE q AS smallint START 5 INCREMENT -2 MINVALUE -100 MAXVALUE 10 CYCLE; SELECT nextval('q');
+	COMMENT ON SEQUENCE q IS 'q';
+CREATE TABLE "Größe ""x"""."tab le" (id bigint GENERATED ALWAYS AS IDENTITY (START 100 INCREMENT 5) PRIMARY KEY,
+	s serial, m mood DEFAULT 'sad', p positive, o more, j jsonb DEFAULT '{}', b bytea DEFAULT '\x00ff',
+	a text[] DEFAULT ARRAY['x', 'y'], t varchar(20) COLLATE "C" DEFAULT 'it''s \ x', ts timestamptz(3) DEFAULT now(),
+		n numeric(12,3) CHECK (n > 0 AND n <= 1e6), c citext, h "Größe ""x""".hstore, i interval,
+		u uuid DEFAULT gen_random_uuid(),
 	CONSTRAINT "ch ""k" CHECK (t <> '' AND (m <> 'sad' OR length(t) < 10)), UNIQUE (s, t) INCLUDE (n) DEFERRABLE);
-INSERT INTO "Größe ""x"""."tab le" (m, p, o, a, t, n, c, h) VALUES ('it''s', 3, 4, '{a,"b c",NULL}', E'l\n\t\\.', 2.5, 'CaSe', 'a=>1'), (NULL, 1, 1, NULL, NULL, NULL, NULL, NULL);
-CREATE INDEX "i x" ON "Größe ""x"""."tab le" USING gin (t gin_trgm_ops); CREATE INDEX ON "Größe ""x"""."tab le" (t text_pattern_ops DESC NULLS LAST, n NULLS FIRST) INCLUDE (m); CREATE INDEX ON "Größe ""x"""."tab le" USING hash (m); CREATE INDEX ON "Größe ""x"""."tab le" USING brin (ts);
-COMMENT ON COLUMN "Größe ""x"""."tab le".t IS E'a\nb'; COMMENT ON CONSTRAINT "ch ""k" ON "Größe ""x"""."tab le" IS 'c'; COMMENT ON INDEX "Größe ""x"""."i x" IS 'i';
-CREATE TABLE part (k int, v text, w date, PRIMARY KEY (k, v)) PARTITION BY RANGE (k); CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (MINVALUE) TO (10); CREATE TABLE part_2 PARTITION OF part FOR VALUES FROM (10) TO (20) PARTITION BY LIST (v);
-CREATE TABLE part_2a PARTITION OF part_2 FOR VALUES IN ('a', 'it''s'); CREATE TABLE part_2d PARTITION OF part_2 DEFAULT; CREATE INDEX part_w ON part (w); INSERT INTO part VALUES (1, 'x'), (11, 'a'), (12, 'z');
-CREATE TABLE hsh (k int, m mood) PARTITION BY HASH (k); CREATE TABLE hsh_0 PARTITION OF hsh FOR VALUES WITH (MODULUS 2, REMAINDER 0); CREATE TABLE hsh_1 PARTITION OF hsh FOR VALUES WITH (MODULUS 2, REMAINDER 1); INSERT INTO hsh SELECT n, CASE n % 3 WHEN 0 THEN 'sad' ELSE 'it''s' END::mood FROM generate_series(1, 50) n;
-CREATE TABLE exp (a timestamp) PARTITION BY RANGE (date_trunc('month', a)); CREATE TABLE exp_1 PARTITION OF exp FOR VALUES FROM ('2020-01-01') TO ('2021-01-01'); INSERT INTO exp VALUES ('2020-05-05');
-CREATE TABLE parent (a int CHECK (a > 0) NO INHERIT, b text DEFAULT 'p' CHECK (b <> 'q')); CREATE TABLE child (c int) INHERITS (parent); ALTER TABLE ONLY child ALTER b SET DEFAULT 'c', ALTER a SET NOT NULL; INSERT INTO parent VALUES (1); INSERT INTO child VALUES (2, 'y', 3);
-CREATE UNLOGGED TABLE nolog (a int) WITH (fillfactor = 70); INSERT INTO nolog VALUES (1); CREATE TABLE nothing (); INSERT INTO nothing DEFAULT VALUES;
-CREATE TABLE a1 (id int PRIMARY KEY, b int); CREATE TABLE b1 (id int PRIMARY KEY, a int REFERENCES a1 ON DELETE SET NULL ON UPDATE CASCADE); ALTER TABLE a1 ADD FOREIGN KEY (b) REFERENCES b1 DEFERRABLE INITIALLY DEFERRED;
-BEGIN; INSERT INTO a1 VALUES (1, 1); INSERT INTO b1 VALUES (1, 1); COMMIT; ALTER TABLE a1 REPLICA IDENTITY FULL; ALTER TABLE b1 ADD CONSTRAINT nv CHECK (a > 0) NOT VALID; ALTER TABLE b1 ADD CONSTRAINT later FOREIGN KEY (id) REFERENCES a1 NOT VALID; CREATE UNIQUE INDEX bu ON b1 (a); ALTER TABLE b1 CLUSTER ON bu;
+INSERT INTO "Größe ""x"""."tab le" (m, p, o, a, t, n, c, h)
+	VALUES ('it''s', 3, 4, '{a,"b c",NULL}', E'l\n\t\\.', 2.5, 'CaSe', 'a=>1'),
+	(NULL, 1, 1, NULL, NULL, NULL, NULL, NULL);
+CREATE INDEX "i x" ON "Größe ""x"""."tab le" USING gin (t gin_trgm_ops);
+	CREATE INDEX ON "Größe ""x"""."tab le" (t text_pattern_ops DESC NULLS LAST, n NULLS FIRST) INCLUDE (m);
+	CREATE INDEX ON "Größe ""x"""."tab le" USING hash (m); CREATE INDEX ON "Größe ""x"""."tab le" USING brin (ts);
+COMMENT ON COLUMN "Größe ""x"""."tab le".t IS E'a\nb'; COMMENT ON CONSTRAINT "ch ""k" ON "Größe ""x"""."tab le" IS 'c';
+	COMMENT ON INDEX "Größe ""x"""."i x" IS 'i';
+CREATE TABLE part (k int, v text, w date, PRIMARY KEY (k, v)) PARTITION BY RANGE (k);
+	CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (MINVALUE) TO (10); CREATE TABLE part_2 PARTITION OF part FOR
+	VALUES FROM (10) TO (20) PARTITION BY LIST (v);
+CREATE TABLE part_2a PARTITION OF part_2 FOR VALUES IN ('a', 'it''s');
+	CREATE TABLE part_2d PARTITION OF part_2 DEFAULT; CREATE INDEX part_w ON part (w); INSERT INTO part
+	VALUES (1, 'x'), (11, 'a'), (12, 'z');
+CREATE TABLE hsh (k int, m mood) PARTITION BY HASH (k); CREATE TABLE hsh_0 PARTITION OF hsh FOR VALUES
+	WITH (MODULUS 2, REMAINDER 0); CREATE TABLE hsh_1 PARTITION OF hsh FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+	INSERT INTO hsh SELECT n, CASE n % 3 WHEN 0 THEN 'sad' ELSE 'it''s' END::mood FROM generate_series(1, 50) n;
+CREATE TABLE exp (a timestamp) PARTITION BY RANGE (date_trunc('month', a)); CREATE TABLE exp_1 PARTITION OF exp FOR
+	VALUES FROM ('2020-01-01') TO ('2021-01-01'); INSERT INTO exp VALUES ('2020-05-05');
+CREATE TABLE parent (a int CHECK (a > 0) NO INHERIT, b text DEFAULT 'p' CHECK (b <> 'q'));
+	CREATE TABLE child (c int) INHERITS (parent); ALTER TABLE ONLY child ALTER b SET DEFAULT 'c', ALTER a
+	SET NOT NULL; INSERT INTO parent VALUES (1); INSERT INTO child VALUES (2, 'y', 3);
+CREATE UNLOGGED TABLE nolog (a int) WITH (fillfactor = 70); INSERT INTO nolog VALUES (1); CREATE TABLE nothing ();
+	INSERT INTO nothing DEFAULT VALUES;
+CREATE TABLE a1 (id int PRIMARY KEY, b int); CREATE TABLE b1 (id int PRIMARY KEY, a int REFERENCES a1 ON DELETE
+	SET NULL ON UPDATE CASCADE); ALTER TABLE a1 ADD FOREIGN KEY (b) REFERENCES b1 DEFERRABLE INITIALLY DEFERRED;
+BEGIN; INSERT INTO a1 VALUES (1, 1); INSERT INTO b1 VALUES (1, 1); COMMIT; ALTER TABLE a1 REPLICA IDENTITY FULL;
+	ALTER TABLE b1 ADD CONSTRAINT nv CHECK (a > 0) NOT VALID;
+	ALTER TABLE b1 ADD CONSTRAINT later FOREIGN KEY (id) REFERENCES a1 NOT VALID; CREATE UNIQUE INDEX bu ON b1 (a);
+	ALTER TABLE b1 CLUSTER ON bu;
 SELECT lo_from_bytea(4711, decode(repeat('00ff', 50000), 'hex')), lo_from_bytea(4712, '');`
 
 // A database without programs is restored exactly from its description alone,
@@ -147,8 +172,10 @@ func TestForeignSnapshotWithPrograms(t *testing.T) {
 }
 
 // odd2 has columns with types that descriptions do not support.
-const odd2 = `; CREATE TABLE own.odd (a own.pair PRIMARY KEY, b own.floats, c own.pairs, d regclass, e int2vector, f own.pair[] DEFAULT '{}', g own.floats CHECK (lower(g) > 1));
-INSERT INTO own.odd VALUES ('(1,x)', '[1,2)', ARRAY[ROW(1, 'a')::own.pair], 'pg_class', '1 2', '{}', '[2,3)'); CREATE INDEX ON own.odd USING gist (b)`
+const odd2 = `; CREATE TABLE own.odd (a own.pair PRIMARY KEY, b own.floats, c own.pairs, d regclass, e int2vector, ` +
+	`f own.pair[] DEFAULT '{}', g own.floats CHECK (lower(g) > 1));
+INSERT INTO own.odd VALUES ('(1,x)', '[1,2)', ARRAY[ROW(1, 'a')::own.pair], 'pg_class', '1 2', '{}', '[2,3)'); ` +
+	`CREATE INDEX ON own.odd USING gist (b)`
 
 // Any graph of tables loads as data with the same rows.
 func TestGeneratedGraphsLoadAsData(t *testing.T) {
@@ -174,7 +201,9 @@ func TestForeignRowsDividedByAnEnum(t *testing.T) {
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
 	psql(t, from,
 		script(t, `CREATE TYPE mood AS ENUM ('a', 'b', 'c', 'd'); CREATE TABLE hsh (m mood) PARTITION BY HASH (m);
-		CREATE TABLE hsh_0 PARTITION OF hsh FOR VALUES WITH (MODULUS 2, REMAINDER 0); CREATE TABLE hsh_1 PARTITION OF hsh FOR VALUES WITH (MODULUS 2, REMAINDER 1); INSERT INTO hsh VALUES ('a'), ('b'), ('c'), ('d')`))
+		CREATE TABLE hsh_0 PARTITION OF hsh FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+			CREATE TABLE hsh_1 PARTITION OF hsh FOR VALUES WITH (MODULUS 2, REMAINDER 1); INSERT INTO hsh
+			VALUES ('a'), ('b'), ('c'), ('d')`))
 	d, _ := dumped(t, from)
 	if err := load(t, to, foreign(d), false); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,11 @@ import (
 // nasty are strings that a hostile description may have anywhere.
 var nasty = []string{
 	"a", "b", "public",
-	`a"b`, `a"; DROP DATABASE prod; --`, "a'; DROP DATABASE prod; --", `\'; DROP ROLE x; --`, "a\x00b", strings.Repeat("x", 64), strings.Repeat("y", 600), "pg_catalog", "information_schema",
-	`\`, "$$", "$a$", "/*", "*/", "--", "\n\\! id\n", "é", "a\u202eb", "a\u200b", "\xff", "btree", "btree (a); DROP TABLE x; --", "int4_ops", "C", "en_US); DROP TABLE x; --", "1", "-5", "1; DROP TABLE x", "9999999999999999999999",
+	`a"b`, `a"; DROP DATABASE prod; --`, "a'; DROP DATABASE prod; --", `\'; DROP ROLE x; --`, "a\x00b",
+	strings.Repeat("x", 64), strings.Repeat("y", 600), "pg_catalog", "information_schema",
+	`\`, "$$", "$a$", "/*", "*/", "--", "\n\\! id\n", "é", "a\u202eb", "a\u200b", "\xff", "btree",
+	"btree (a); DROP TABLE x; --", "int4_ops", "C", "en_US); DROP TABLE x; --", "1", "-5", "1; DROP TABLE x",
+	"9999999999999999999999",
 	"integer", "text", "numeric", "regclass", "integer); DROP TABLE x; --", "text[]", "mood", "CASCADE",
 	"CASCADE; DROP TABLE x", "SET NULL", "range", "list", "hash", "hash; DROP TABLE x", "fillfactor", "70",
 	"autovacuum_enabled", "on", "user_catalog_table",
@@ -144,10 +147,15 @@ func hostileSchema(r *rapid.T) *schema.Schema {
 
 // generatedWords are the words that may be outside of quotes in statements that are generated from
 // a description.
-var generatedWords = strings.Fields(`create schema if not exists type as enum sequence increment by minvalue maxvalue start with cache cycle domain default null check constraint no inherit table unlogged
-	inherits partition of range list hash collate alter only column set drop attach for values in from to modulus remainder index unique on using btree add primary key include deferrable initially deferred foreign references match full update delete cascade
-	restrict action valid owned select pg_catalog setval regclass replica identity nothing comment is true false database cluster generated always by name nextval cast and or value
-	lower now integer text numeric smallint regclass fillfactor autovacuum_enabled off desc nulls first last int4_ops hstore option e b upper copy bytea character collation`)
+var generatedWords = strings.Fields(`create schema if not exists type as enum sequence increment by minvalue ` +
+	`maxvalue start with cache cycle domain default null check constraint no inherit table unlogged
+	inherits partition of range list hash collate alter only column set drop attach for values in from to modulus ` +
+	`remainder index unique on using btree add primary key include deferrable initially deferred foreign references ` +
+	`match full update delete cascade
+	restrict action valid owned select pg_catalog setval regclass replica identity nothing comment is true false ` +
+	`database cluster generated always by name nextval cast and or value
+	lower now integer text numeric smallint regclass fillfactor autovacuum_enabled off desc nulls first last ` +
+	`int4_ops hstore option e b upper copy bytea character collation`)
 
 // hostileDescription checks that an accepted description becomes single statements of the expected
 // kinds, with none of its strings outside of quotes.
@@ -210,7 +218,9 @@ var entriesOfDumps = []dumpEntry{
 func hostileEntry(r *rapid.T) dumpEntry {
 	pieces := []string{
 		"(", ")", ";", "'",
-		`"`, "$$", "$a$", "E'", `\`, "--", "\n", "/*", "*/", "; DROP DATABASE prod;", "; ALTER ROLE x SUPERUSER;", " AS ", "BEGIN ATOMIC ", " END;", " CASE ", " LANGUAGE c ", "U&'", "1", "''", "'\n'", "a$", "\x00", "é", "DO ", "COPY ", "; DO $$ x $$;",
+		`"`, "$$", "$a$", "E'", `\`, "--", "\n", "/*", "*/", "; DROP DATABASE prod;", "; ALTER ROLE x SUPERUSER;",
+		" AS ", "BEGIN ATOMIC ", " END;", " CASE ", " LANGUAGE c ", "U&'", "1", "''", "'\n'", "a$", "\x00", "é", "DO ",
+		"COPY ", "; DO $$ x $$;",
 	}
 	e := rapid.SampledFrom(entriesOfDumps).Draw(r, "entry")
 	e.id, e.namespace = 1, "public"

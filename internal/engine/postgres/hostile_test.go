@@ -171,9 +171,13 @@ func TestHostilePrograms(t *testing.T) {
 	} {
 		tries += fmt.Sprintf("BEGIN EXECUTE %s; EXCEPTION WHEN OTHERS THEN NULL; END; /* %d */\n", quoteText(evil), i)
 	}
-	base := `CREATE FUNCTION work(x int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN x; END $$; CREATE FUNCTION calm(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN public.work(x); END $$; CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2);
+	base := `CREATE FUNCTION work(x int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN x; END $$;
+		CREATE FUNCTION calm(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN public.work(x); END $$;
+		CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2);
 		CREATE FUNCTION trg() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;`
-	evil := `CREATE FUNCTION public.work(x int) RETURNS int LANGUAGE plpgsql %s AS $body$ BEGIN IF current_database() LIKE 'snapcli%%' OR current_database() IN ('dev', 'test') THEN ` + strings.ReplaceAll(tries, "%", "%%") + strings.ReplaceAll(escape, "%", "%%") + ` END IF; RETURN x; END $body$;`
+	evil := `CREATE FUNCTION public.work(x int) RETURNS int LANGUAGE plpgsql %s AS $body$ BEGIN IF ` +
+		`current_database() LIKE 'snapcli%%' OR current_database() IN ('dev', 'test') THEN ` + strings.ReplaceAll(tries,
+		"%", "%%") + strings.ReplaceAll(escape, "%", "%%") + ` END IF; RETURN x; END $body$;`
 	var real engine.Dump
 	for name, text := range map[string]string{
 		"index": "CREATE INDEX ON t (calm(a));", "predicate": "CREATE INDEX ON t (a) WHERE calm(a) > 0;",
@@ -243,7 +247,9 @@ func TestHostileContentsOnAServer(t *testing.T) {
 			"/psql\n", "; SET ROLE postgres; CREATE ROLE evil SUPERUSER;", "\n; DROP DATABASE prod; --",
 		"\r\nDROP DATABASE prod;\r\n",
 		"'; DROP DATABASE prod; --",
-		`"; DROP DATABASE prod; --`, "$$; DROP DATABASE prod; --", "*/ DROP DATABASE prod; /*", "\x00; DROP DATABASE prod;", "; ALTER SYSTEM SET work_mem = '1GB';", "; CREATE TABLE prod.public.x (a int);", "; ALTER DATABASE prod OWNER TO postgres;",
+		`"; DROP DATABASE prod; --`, "$$; DROP DATABASE prod; --", "*/ DROP DATABASE prod; /*",
+		"\x00; DROP DATABASE prod;", "; ALTER SYSTEM SET work_mem = '1GB';", "; CREATE TABLE prod.public.x (a int);",
+		"; ALTER DATABASE prod OWNER TO postgres;",
 	}
 	for range 5 {
 		what := attacks[random.IntN(len(attacks))]
@@ -417,7 +423,8 @@ func changeContents(t *testing.T, dump []byte, change func(i int, texts [][]byte
 
 // planted creates functions, an operator and a cast. If the search path includes the schema
 // public, they match calls better than PostgreSQL's own functions do.
-const planted = `CREATE FUNCTION called() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a function of the database was called'; END $$;
+const planted = `CREATE FUNCTION called() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION
+	'a function of the database was called'; END $$;
 	CREATE TYPE mood AS ENUM ('happy', 'sad');
 	CREATE FUNCTION concat_ws(text, text) RETURNS text LANGUAGE sql AS $$ SELECT public.called() $$;
 	CREATE FUNCTION concat_ws(text, mood) RETURNS text LANGUAGE sql AS $$ SELECT public.called() $$;
@@ -430,7 +437,8 @@ const planted = `CREATE FUNCTION called() RETURNS text LANGUAGE plpgsql AS $$ BE
 	CREATE FUNCTION word(mood) RETURNS text LANGUAGE sql AS $$ SELECT public.called() $$;
 	CREATE CAST (mood AS text) WITH FUNCTION word(mood);
 	CREATE TABLE parent (m mood PRIMARY KEY, n int UNIQUE); INSERT INTO parent VALUES ('happy', 1), ('sad', 2);
-	CREATE TABLE child (id int PRIMARY KEY, m mood REFERENCES parent, n int REFERENCES parent (n)); INSERT INTO child VALUES (1, 'happy', 2), (2, 'sad', 1);
+	CREATE TABLE child (id int PRIMARY KEY, m mood REFERENCES parent, n int REFERENCES parent (n)); INSERT INTO child
+		VALUES (1, 'happy', 2), (2, 'sad', 1);
 	CREATE TABLE unkeyed (m mood, t text); INSERT INTO unkeyed VALUES ('sad', 'x');`
 
 // Functions that somebody planted in a database are not called when a superuser builds a

@@ -25,7 +25,8 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 			psql(t, admin,
 				script(t,
 					fmt.Sprintf(`CREATE ROLE "%s" LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC; CREATE SCHEMA "a b";
-				CREATE TABLE t1 (id serial PRIMARY KEY); CREATE TABLE t2 (a int); CREATE TABLE "a b"."T" (a int); INSERT INTO t2 VALUES (1); SELECT lo_create(0);
+				CREATE TABLE t1 (id serial PRIMARY KEY); CREATE TABLE t2 (a int); CREATE TABLE "a b"."T" (a int);
+					INSERT INTO t2 VALUES (1); SELECT lo_create(0);
 				ALTER TABLE t2 ENABLE ROW LEVEL SECURITY`, user)))
 			t.Cleanup(func() {
 				psql(t, to,
@@ -78,7 +79,8 @@ func whenDropped(t *testing.T, admin, user string) {
 	}
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(),
-		`SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database WHERE datname LIKE 'snapcli\_replaced%' AND pg_get_userbyid(datdba) = $1`, user); err != nil {
+		`SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database `+
+			`WHERE datname LIKE 'snapcli\_replaced%' AND pg_get_userbyid(datdba) = $1`, user); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -343,7 +343,8 @@ const emptyDatabase = `SELECT NOT EXISTS (SELECT FROM pg_depend WHERE objid >= 1
 	AND NOT EXISTS (SELECT FROM pg_foreign_data_wrapper)
 	AND NOT EXISTS (SELECT FROM pg_largeobject_metadata)
 	AND NOT EXISTS (SELECT FROM pg_publication)
-	AND NOT EXISTS (SELECT FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname = current_database())
+	AND NOT EXISTS (SELECT FROM pg_subscription JOIN pg_database d ON d.oid = subdbid
+		WHERE datname = current_database())
 	AND NOT EXISTS (SELECT FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
 		WHERE datname = current_database())`
 
@@ -402,8 +403,10 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 	var encoding, collate, ctype, provider, locale, rules string
 	// Versions 15 to 17 added the columns of the locale provider.
 	err := conn.QueryRow(ctx,
-		`SELECT pg_encoding_to_char(encoding), datcollate, datctype, coalesce(j->>'datlocprovider', 'c'), coalesce(j->>'datlocale', j->>'daticulocale', ''), coalesce(j->>'daticurules', '')
-		FROM pg_database d, to_jsonb(d) j WHERE datname = current_database()`).Scan(&encoding, &collate, &ctype, &provider, &locale, &rules)
+		`SELECT pg_encoding_to_char(encoding), datcollate, datctype, coalesce(j->>'datlocprovider', 'c'),
+		coalesce(j->>'datlocale', j->>'daticulocale', ''), coalesce(j->>'daticurules', '')
+		FROM pg_database d, to_jsonb(d) j
+			WHERE datname = current_database()`).Scan(&encoding, &collate, &ctype, &provider, &locale, &rules)
 	if err != nil {
 		return nil, err
 	}
@@ -425,11 +428,14 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 // stored bytes, in the same way as the names in a dump.
 func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 	rows, err := conn.Query(ctx,
-		`SELECT convert_to(n.nspname::text, e), convert_to(c.relname::text, e), array_agg(convert_to(a.attname::text, e) ORDER BY a.attnum),
-			array_agg(convert_to(format_type(a.atttypid, a.atttypmod), e) ORDER BY a.attnum), array_agg(a.attnotnull ORDER BY a.attnum)
+		`SELECT convert_to(n.nspname::text, e), convert_to(c.relname::text, e),
+		array_agg(convert_to(a.attname::text, e) ORDER BY a.attnum),
+			array_agg(convert_to(format_type(a.atttypid, a.atttypmod), e) ORDER BY a.attnum),
+				array_agg(a.attnotnull ORDER BY a.attnum)
 		FROM getdatabaseencoding() e, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-		WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
+		WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+			AND n.nspname NOT LIKE 'pg\_%'
 		GROUP BY 1, 2 ORDER BY 1, 2`)
 	if err != nil {
 		return nil, err

@@ -151,7 +151,8 @@ func leftovers(t testing.TB, url string) []string {
 	conn := connectTo(t, url)
 	r, err := conn.Query(context.Background(),
 		`SELECT datname FROM pg_database d WHERE datname LIKE 'snapcli\_%' AND NOT EXISTS
-		(SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`)
+		(SELECT FROM pg_locks WHERE locktype = 'advisory'
+			AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,9 +212,13 @@ const odd = `
 CREATE SCHEMA "Größe ""x""";
 CREATE TYPE mood AS ENUM ('sad', 'ok');
 CREATE DOMAIN positive AS int CHECK (value > 0);
-CREATE TABLE "Größe ""x"""."tab le" (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, m mood, p positive, j jsonb, b bytea, a text[],
-	g int GENERATED ALWAYS AS (p * 2) STORED, t text, ts timestamptz DEFAULT now(), r int4range, EXCLUDE USING gist (r WITH &&));
-INSERT INTO "Größe ""x"""."tab le" (m, p, j, b, a, t) VALUES ('ok', 3, '{"a": [1]}', '\x00ff', '{a,"b c",NULL}', E'line\nline\ttab\\.\n\\.'), (NULL, NULL, NULL, NULL, NULL, ''), ('sad', 1, 'null', '', '{}', E'\\.');
+CREATE TABLE "Größe ""x"""."tab le" (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, m mood, p positive,
+	j jsonb, b bytea, a text[],
+	g int GENERATED ALWAYS AS (p * 2) STORED, t text, ts timestamptz DEFAULT now(), r int4range,
+		EXCLUDE USING gist (r WITH &&));
+INSERT INTO "Größe ""x"""."tab le" (m, p, j, b, a, t)
+	VALUES ('ok', 3, '{"a": [1]}', '\x00ff', '{a,"b c",NULL}', E'line\nline\ttab\\.\n\\.'),
+	(NULL, NULL, NULL, NULL, NULL, ''), ('sad', 1, 'null', '', '{}', E'\\.');
 CREATE TABLE part (k int, v text) PARTITION BY RANGE (k);
 CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (10);
 CREATE TABLE part_2 PARTITION OF part FOR VALUES FROM (10) TO (20) PARTITION BY LIST (v);
@@ -267,9 +272,14 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 	role := "role_of_" + name
 	psql(t, to,
 		script(t,
-			fmt.Sprintf(`CREATE ROLE %[1]s; ALTER DATABASE %[2]s OWNER TO %[1]s; ALTER DATABASE %[2]s SET work_mem = '7MB'; ALTER DATABASE %[2]s SET search_path = a, "b c";
-		ALTER DATABASE %[2]s SET temp_tablespaces = ''; ALTER ROLE %[1]s IN DATABASE %[2]s SET local_preload_libraries = 'a "b', c; ALTER ROLE %[1]s IN DATABASE %[2]s SET search_path = '', %[3]s, "$user";
-		COMMENT ON DATABASE %[2]s IS 'it''s'; REVOKE CONNECT ON DATABASE %[2]s FROM PUBLIC; ALTER DATABASE %[2]s CONNECTION LIMIT 33 IS_TEMPLATE true`, role, name, strings.Repeat("long", 20))))
+			fmt.Sprintf(`CREATE ROLE %[1]s; ALTER DATABASE %[2]s OWNER TO %[1]s; ALTER DATABASE %[2]s
+				SET work_mem = '7MB'; ALTER DATABASE %[2]s SET search_path = a, "b c";
+		ALTER DATABASE %[2]s SET temp_tablespaces = ''; ALTER ROLE %[1]s IN DATABASE %[2]s
+			SET local_preload_libraries = 'a "b', c; ALTER ROLE %[1]s IN DATABASE %[2]s
+			SET search_path = '', %[3]s, "$user";
+		COMMENT ON DATABASE %[2]s IS 'it''s'; REVOKE CONNECT ON DATABASE %[2]s
+			FROM PUBLIC; ALTER DATABASE %[2]s CONNECTION
+			LIMIT 33 IS_TEMPLATE true`, role, name, strings.Repeat("long", 20))))
 	conn.Close(context.Background())
 	psql(t, from,
 		script(t,
@@ -281,8 +291,12 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 		defer conn.Close(context.Background())
 		var s string
 		err := conn.QueryRow(context.Background(),
-			`SELECT format('%s %s %s %s %s %s %s %s', pg_get_userbyid(datdba), (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(datacl) a), datconnlimit, shobj_description(oid, 'pg_database'),
-			datistemplate, dattablespace, (SELECT array_agg(setrole || setconfig::text ORDER BY setrole) FROM pg_db_role_setting WHERE setdatabase = d.oid), current_setting('search_path')) FROM pg_database d WHERE datname = current_database()`).Scan(&s)
+			`SELECT format('%s %s %s %s %s %s %s %s', pg_get_userbyid(datdba),
+			(SELECT array_agg(a::text ORDER BY a::text) FROM unnest(datacl) a), datconnlimit,
+			shobj_description(oid, 'pg_database'),
+			datistemplate, dattablespace, (SELECT array_agg(setrole || setconfig::text ORDER BY setrole)
+				FROM pg_db_role_setting WHERE setdatabase = d.oid), current_setting('search_path')) FROM pg_database d
+				WHERE datname = current_database()`).Scan(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,8 +344,11 @@ func TestSettingsOfTheRole(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
 	psql(t, from, script(t, `CREATE FUNCTION patient(a date) RETURNS date LANGUAGE plpgsql IMMUTABLE AS $$
-			DECLARE hurry text; BEGIN SELECT name INTO hurry FROM pg_settings WHERE category LIKE 'Client%' AND name LIKE '%\_timeout' AND unit = 'ms' AND setting <> '0'; IF FOUND THEN RAISE 'it has the %', hurry; END IF; RETURN a; END $$;
-		CREATE TABLE t (d date CHECK (patient(d) IS NOT NULL)); INSERT INTO t VALUES ('2020-02-03'); CREATE INDEX ON t (patient(d))`))
+			DECLARE hurry text; BEGIN SELECT name INTO hurry FROM pg_settings
+				WHERE category LIKE 'Client%' AND name LIKE '%\_timeout' AND unit = 'ms' AND setting <> '0';
+				IF FOUND THEN RAISE 'it has the %', hurry; END IF; RETURN a; END $$;
+		CREATE TABLE t (d date CHECK (patient(d) IS NOT NULL)); INSERT INTO t VALUES ('2020-02-03');
+			CREATE INDEX ON t (patient(d))`))
 	conn := connectTo(t, to)
 	role := "hurried_" + conn.Config().Database
 	text := fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD 'x';", role)

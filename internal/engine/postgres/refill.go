@@ -151,9 +151,11 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 // with the other table's indexes), and the functions in a default of the tables $1. Functions that
 // only views, policies, other functions and disabled triggers use do not run.
 const loadedPrograms = `
-	SELECT count(DISTINCT p.oid) FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid JOIN pg_roles o ON o.oid = p.proowner
+	SELECT count(DISTINCT p.oid) FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid
+		JOIN pg_roles o ON o.oid = p.proowner
 	WHERE d.refclassid = 'pg_proc'::regclass AND starts_with(o.rolname, $2)
-		AND d.classid NOT IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass)
+		AND d.classid NOT IN ('pg_rewrite'::regclass, 'pg_policy'::regclass,
+			'pg_proc'::regclass, 'pg_trigger'::regclass)
 		AND (d.classid <> 'pg_attrdef'::regclass OR EXISTS (
 			SELECT FROM pg_attrdef f JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
 			WHERE f.oid = d.objid AND (a.attgenerated <> '' OR f.adrelid = ANY ($1))))`

@@ -115,9 +115,11 @@ func TestRefillRunsNoPrograms(t *testing.T) {
 		}
 	}
 	harmless, to := servertest.Postgres(t), servertest.Postgres(t)
-	psql(t, harmless, script(t, `CREATE TABLE t (a int PRIMARY KEY, at timestamptz DEFAULT now(), CHECK (a > 0)); INSERT INTO t VALUES (1);
+	psql(t, harmless, script(t, `CREATE TABLE t (a int PRIMARY KEY, at timestamptz DEFAULT now(), CHECK (a > 0));
+		INSERT INTO t VALUES (1);
 		CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''it fired''; END';
-		CREATE TABLE o (x int); CREATE FUNCTION g() RETURNS int LANGUAGE sql AS 'SELECT 1'; ALTER TABLE o ADD y int DEFAULT g();
+		CREATE TABLE o (x int); CREATE FUNCTION g() RETURNS int LANGUAGE sql AS 'SELECT 1';
+			ALTER TABLE o ADD y int DEFAULT g();
 		CREATE VIEW v AS SELECT g(); CREATE POLICY p ON t USING (g() = 1)`))
 	psql(t, harmless, script(t, "CREATE TRIGGER t BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()"))
 	d, _ := dumped(t, harmless)

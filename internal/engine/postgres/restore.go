@@ -276,7 +276,8 @@ func (s *scratch) create(ctx context.Context, run restoreRun) error {
 // if the user has no permission to create a database in that tablespace.
 func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
 	err = s.admin.QueryRow(ctx,
-		`SELECT coalesce(max(format(' TABLESPACE %I', spcname)), '') FROM pg_database d JOIN pg_tablespace t ON t.oid = dattablespace
+		`SELECT coalesce(max(format(' TABLESPACE %I', spcname)), '') FROM pg_database d
+		JOIN pg_tablespace t ON t.oid = dattablespace
 		WHERE datname = $1 AND has_tablespace_privilege(t.oid, 'CREATE')`, s.place.name()).Scan(&clause)
 	return clause, err
 }

@@ -27,7 +27,8 @@ import (
 const stateReadOnly = "25006"
 
 // sessionLikeDump sets the formats of values to those of pg_dump.
-const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; SET row_security = off; SET synchronize_seqscans = off`
+const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; ` +
+	`SET row_security = off; SET synchronize_seqscans = off`
 
 // withoutChecks stops the planner from evaluating constant expressions in the checks of tables.
 const withoutChecks = "SET constraint_exclusion = off"
@@ -193,14 +194,21 @@ func (c *subsetDump) failure(err error) error {
 // Statements use names that the server quoted.
 func (c *subsetDump) readTables(ctx context.Context) error {
 	rows, err := c.conn.Query(ctx,
-		`SELECT c.oid, convert_to(n.nspname::text, e), convert_to(c.relname::text, e), CASE c.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END || format('%I.%I', n.nspname, c.relname), quote_ident(c.relname),
+		`SELECT c.oid, convert_to(n.nspname::text, e), convert_to(c.relname::text, e), CASE c.relkind WHEN 'r'
+		THEN 'ONLY ' ELSE '' END || format('%I.%I', n.nspname, c.relname), quote_ident(c.relname),
 			coalesce(pg_partition_root(c.oid)::oid, c.oid),
-			ARRAY(SELECT convert_to(quote_ident(a.attname), pg_client_encoding()) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY u(number, at), pg_attribute a
-				WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid AND a.attnum = u.number ORDER BY u.at),
-			ARRAY(SELECT convert_to(quote_ident(a.attname), pg_client_encoding()) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum)
+			ARRAY(SELECT convert_to(quote_ident(a.attname), pg_client_encoding()) FROM pg_index i, unnest(i.indkey)
+				WITH ORDINALITY u(number, at), pg_attribute a
+				WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid
+					AND a.attnum = u.number ORDER BY u.at),
+			ARRAY(SELECT convert_to(quote_ident(a.attname), pg_client_encoding()) FROM pg_attribute a
+				WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+				AND a.attgenerated = '' ORDER BY a.attnum)
 		FROM getdatabaseencoding() e, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
-			AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+		WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+			AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
+			AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+				AND d.objid = c.oid AND d.deptype = 'e')
 		ORDER BY coalesce(pg_partition_root(c.oid)::oid, c.oid) <> c.oid, n.nspname, c.relname`)
 	if err != nil {
 		return err
@@ -268,9 +276,15 @@ func tableOf(key [2]string, from, quoted string, primary []string) subset.Table 
 // readKeys reads the foreign keys, without those that partitions inherit from their table.
 func (c *subsetDump) readKeys(ctx context.Context) error {
 	rows, err := c.conn.Query(ctx, `SELECT k.conrelid, k.confrelid,
-			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.conkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.conrelid AND t.attnum = u.number ORDER BY u.at),
-			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.confkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.confrelid AND t.attnum = u.number ORDER BY u.at),
-			ARRAY(SELECT format('OPERATOR(%I.%s)', n.nspname, o.oprname) FROM unnest(k.conpfeqop) WITH ORDINALITY u(operator, at) JOIN pg_operator o ON o.oid = u.operator JOIN pg_namespace n ON n.oid = o.oprnamespace ORDER BY u.at)
+			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.conkey)
+				WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.conrelid
+				AND t.attnum = u.number ORDER BY u.at),
+			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.confkey)
+				WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.confrelid
+				AND t.attnum = u.number ORDER BY u.at),
+			ARRAY(SELECT format('OPERATOR(%I.%s)', n.nspname, o.oprname) FROM unnest(k.conpfeqop)
+				WITH ORDINALITY u(operator, at) JOIN pg_operator o ON o.oid = u.operator
+				JOIN pg_namespace n ON n.oid = o.oprnamespace ORDER BY u.at)
 		FROM pg_constraint k WHERE k.contype = 'f' AND k.conparentid = 0 ORDER BY k.oid`)
 	if err != nil {
 		return err

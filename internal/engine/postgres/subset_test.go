@@ -108,16 +108,21 @@ func TestSubsetHoldsTheRows(t *testing.T) {
 
 const subsetSchema = `
 	CREATE SCHEMA "Grö ße";
-	CREATE TABLE "Grö ße"."cus tomer" (k1 int, "k ""2" text, v numeric, b bytea, d timestamptz, generated int GENERATED ALWAYS AS (k1 * 2) STORED, PRIMARY KEY (k1, "k ""2"));
-	INSERT INTO "Grö ße"."cus tomer" VALUES (1, E'a\tb\\c', 1.50, '\x00ff', '2026-01-02 03:04:05.678+00'), (2, 'bob', 'NaN', NULL, NULL);
-	CREATE TABLE event (id bigserial, at date NOT NULL, c int, n text, PRIMARY KEY (id, at), FOREIGN KEY (c, n) REFERENCES "Grö ße"."cus tomer") PARTITION BY RANGE (at);
+	CREATE TABLE "Grö ße"."cus tomer" (k1 int, "k ""2" text, v numeric, b bytea, d timestamptz,
+		generated int GENERATED ALWAYS AS (k1 * 2) STORED, PRIMARY KEY (k1, "k ""2"));
+	INSERT INTO "Grö ße"."cus tomer" VALUES (1, E'a\tb\\c', 1.50, '\x00ff', '2026-01-02 03:04:05.678+00'),
+		(2, 'bob', 'NaN', NULL, NULL);
+	CREATE TABLE event (id bigserial, at date NOT NULL, c int, n text, PRIMARY KEY (id, at),
+		FOREIGN KEY (c, n) REFERENCES "Grö ße"."cus tomer") PARTITION BY RANGE (at);
 	CREATE TABLE event_1 PARTITION OF event FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
 	CREATE TABLE event_2 PARTITION OF event FOR VALUES FROM ('2026-02-01') TO ('2026-03-01') PARTITION BY LIST (at);
 	CREATE TABLE event_2a PARTITION OF event_2 DEFAULT;
-	INSERT INTO event (at, c, n) VALUES ('2026-01-05', 1, E'a\tb\\c'), ('2026-02-05', 1, E'a\tb\\c'), ('2026-02-06', 2, 'bob'), ('2026-02-07', NULL, NULL);
+	INSERT INTO event (at, c, n) VALUES ('2026-01-05', 1, E'a\tb\\c'), ('2026-02-05', 1, E'a\tb\\c'),
+		('2026-02-06', 2, 'bob'), ('2026-02-07', NULL, NULL);
 	CREATE TABLE detail (event bigint, at date, note text, FOREIGN KEY (event, at) REFERENCES event);
 	INSERT INTO detail SELECT id, at, 'detail of ' || id FROM event;
-	CREATE TABLE base (x int); CREATE TABLE heir () INHERITS (base); INSERT INTO base VALUES (1), (2); INSERT INTO heir VALUES (1), (2);
+	CREATE TABLE base (x int); CREATE TABLE heir () INHERITS (base); INSERT INTO base
+		VALUES (1), (2); INSERT INTO heir VALUES (1), (2);
 	CREATE TABLE nothing (); INSERT INTO nothing DEFAULT VALUES;
 	CREATE TABLE setting (name text); INSERT INTO setting VALUES ('whole');
 	CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'triggers fire'; END $$;
@@ -140,7 +145,8 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for query, want := range map[string]string{
-		`SELECT concat_ws('|', k1, "k ""2", v, b, d AT TIME ZONE 'UTC', generated) FROM "Grö ße"."cus tomer"`: "1|a\tb\\c|1.50|\\x00ff|2026-01-02 03:04:05.678|2",
+		`SELECT concat_ws('|', k1, "k ""2", v, b, d AT TIME ZONE 'UTC', generated) ` +
+			`FROM "Grö ße"."cus tomer"`: "1|a\tb\\c|1.50|\\x00ff|2026-01-02 03:04:05.678|2",
 		"SELECT at::text FROM event":                                   "2026-01-05,2026-02-05",
 		"SELECT tableoid::regclass::text FROM event":                   "event_1,event_2a",
 		"SELECT note FROM detail":                                      "detail of 1,detail of 2",
@@ -203,7 +209,8 @@ func TestSubsetFollowsAChain(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
 	execute(t, from,
-		`CREATE TABLE chain (id int PRIMARY KEY, before int REFERENCES chain); INSERT INTO chain SELECT i, nullif(i - 1, 0) FROM generate_series(1, 1000) i`)
+		`CREATE TABLE chain (id int PRIMARY KEY, before int REFERENCES chain); INSERT INTO chain `+
+			`SELECT i, nullif(i - 1, 0) FROM generate_series(1, 1000) i`)
 	dump, err := subsetOf(t, from, engine.Subset{Where: map[string]string{"chain": "id = 300"}})
 	if err != nil {
 		t.Fatal(err)

@@ -177,22 +177,30 @@ const longWait = time.Minute
 func inheritProperties(ctx context.Context, tx pgx.Tx, old, scratch string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		WITH old AS (SELECT *, shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1),
-		settings AS (SELECT setrole, split_part(s, '=', 1) AS name, substr(s, strpos(s, '=') + 1) AS value FROM old JOIN pg_db_role_setting ON setdatabase = old.oid, unnest(setconfig) s)
-		SELECT format('ALTER DATABASE %s CONNECTION LIMIT %s IS_TEMPLATE %s ALLOW_CONNECTIONS %s', $2::text, datconnlimit, datistemplate::text, datallowconn::text) FROM old
+		settings AS (SELECT setrole, split_part(s, '=', 1) AS name, substr(s, strpos(s, '=') + 1) AS value FROM old
+			JOIN pg_db_role_setting ON setdatabase = old.oid, unnest(setconfig) s)
+		SELECT format('ALTER DATABASE %s CONNECTION LIMIT %s IS_TEMPLATE %s ALLOW_CONNECTIONS %s', $2::text,
+			datconnlimit, datistemplate::text, datallowconn::text) FROM old
 		UNION ALL
 		SELECT format('COMMENT ON DATABASE %s IS %L', $2, comment) FROM old WHERE comment IS NOT NULL
 		UNION ALL
-		SELECT CASE setrole WHEN 0 THEN format('ALTER DATABASE %s', $2) ELSE format('ALTER ROLE %I IN DATABASE %s', pg_get_userbyid(setrole), $2) END
-			|| format(' SET %I TO %s', name, CASE WHEN name IN ('search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries') THEN
-				(SELECT string_agg(quote_literal(CASE WHEN m[1] LIKE '"%' THEN replace(substr(m[1], 2, length(m[1]) - 2), '""', '"') ELSE m[1] END), ', ' ORDER BY at)
-					FROM regexp_matches(value, '"(?:[^"]|"")*"|[^", ]+', 'g') WITH ORDINALITY names (m, at)) ELSE quote_literal(value) END)
+		SELECT CASE setrole WHEN 0 THEN format('ALTER DATABASE %s', $2)
+			ELSE format('ALTER ROLE %I IN DATABASE %s', pg_get_userbyid(setrole), $2) END
+			|| format(' SET %I TO %s', name, CASE WHEN name IN ('search_path', 'temp_tablespaces',
+				'local_preload_libraries', 'session_preload_libraries') THEN
+				(SELECT string_agg(quote_literal(CASE WHEN m[1] LIKE '"%'
+					THEN replace(substr(m[1], 2, length(m[1]) - 2), '""', '"') ELSE m[1] END), ', ' ORDER BY at)
+					FROM regexp_matches(value, '"(?:[^"]|"")*"|[^", ]+', 'g') WITH ORDINALITY names (m, at))
+						ELSE quote_literal(value) END)
 			FROM settings
 		UNION ALL
-		SELECT format('GRANT %s ON DATABASE %s TO %s%s', a.privilege_type, $2, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
+		SELECT format('GRANT %s ON DATABASE %s TO %s%s', a.privilege_type, $2, CASE WHEN a.grantee = 0 THEN 'PUBLIC'
+			ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
 			CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
 		FROM old, aclexplode(coalesce(datacl, acldefault('d', datdba))) a WHERE a.grantee <> datdba
 		UNION ALL
-		SELECT format('ALTER DATABASE %s OWNER TO %I', $2, pg_get_userbyid(datdba)) FROM old WHERE pg_get_userbyid(datdba) <> current_user`,
+		SELECT format('ALTER DATABASE %s OWNER TO %I', $2, pg_get_userbyid(datdba)) FROM old
+			WHERE pg_get_userbyid(datdba) <> current_user`,
 		old, scratch)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,8 @@ func TestNamesThatAreNotUTF8(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := dumpOf(b.Bytes(), info)
-	if told := d.Info.Tables[0]; told.Name != `caf\xE9` || told.Columns[1].Name != `na\xEFve` || told.Rows != 1 || told.Of != 2 {
+	if told := d.Info.Tables[0]; told.Name != `caf\xE9` || told.Columns[1].Name != `na\xEFve` ||
+		told.Rows != 1 || told.Of != 2 {
 		t.Errorf("told is %+v", told)
 	}
 	plan := keepAll(t, d)

@@ -12,9 +12,12 @@ import (
 )
 
 const checkedSchema = `PRAGMA page_size = 1024;
-	CREATE TABLE a (id INTEGER PRIMARY KEY, v TEXT NOT NULL UNIQUE, n INT CHECK (n >= 0)); CREATE INDEX an ON a (n) WHERE n > 3;
-	CREATE TABLE w (k TEXT PRIMARY KEY, v) WITHOUT ROWID; CREATE TABLE s (i INT, t TEXT) STRICT; CREATE VIRTUAL TABLE f USING fts5(body);
-	WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 100) INSERT INTO a SELECT n, 'value ' || hex(n * 7919), n % 9 FROM c;
+	CREATE TABLE a (id INTEGER PRIMARY KEY, v TEXT NOT NULL UNIQUE, n INT CHECK (n >= 0));
+		CREATE INDEX an ON a (n) WHERE n > 3;
+	CREATE TABLE w (k TEXT PRIMARY KEY, v) WITHOUT ROWID; CREATE TABLE s (i INT, t TEXT) STRICT;
+		CREATE VIRTUAL TABLE f USING fts5(body);
+	WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 100) INSERT INTO a
+		SELECT n, 'value ' || hex(n * 7919), n % 9 FROM c;
 	INSERT INTO w SELECT v, n FROM a; INSERT INTO s SELECT n, v FROM a; INSERT INTO f SELECT v FROM a WHERE id < 40;
 	CREATE TABLE big (b); INSERT INTO big VALUES (zeroblob(9000)), (zeroblob(5000)); DELETE FROM a WHERE id % 3 = 0;`
 
@@ -78,8 +81,11 @@ func TestCollationsOfAProgram(t *testing.T) {
 		dir := t.TempDir()
 		from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
 		makeDB(t, from,
-			`CREATE TABLE t (a TEXT COLLATE NOCASE, g AS (lower(a)), CHECK (lower(a) <> '')); INSERT INTO t VALUES ('x'); CREATE INDEX i ON t (a); CREATE INDEX j ON t (lower(a));
-			PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(replace(sql, 'NOCASE', 'LOCALIZED'), 'lower', 'mine'); PRAGMA writable_schema = RESET;`)
+			`CREATE TABLE t (a TEXT COLLATE NOCASE, g AS (lower(a)), CHECK (lower(a) <> '')); INSERT INTO t
+			VALUES ('x'); CREATE INDEX i ON t (a); CREATE INDEX j ON t (lower(a));
+			PRAGMA writable_schema = ON; UPDATE sqlite_schema
+				SET sql = replace(replace(sql, 'NOCASE', 'LOCALIZED'), 'lower', 'mine');
+				PRAGMA writable_schema = RESET;`)
 		d, b := dumped(t, from)
 		s, err := Engine{}.Restore(t.Context(), URLOf(to), d, engine.Options{Jobs: jobs})
 		if err == nil {

@@ -15,19 +15,27 @@ import (
 // This schema, which the tests of descriptions use, has every kind of table that descriptions
 // support.
 const describedTables = `
-CREATE TABLE plain (id INTEGER PRIMARY KEY, a VARCHAR(20) NOT NULL DEFAULT 'x''y', b DECIMAL(10,-5), c, d double precision DEFAULT -1.5E3, "e f" TEXT COLLATE nocase);
-CREATE TABLE auto (id integer PRIMARY KEY ASC ON CONFLICT REPLACE AUTOINCREMENT, made TEXT DEFAULT CURRENT_TIMESTAMP, word DEFAULT 'hello', blob BLOB DEFAULT X'00ff', flag BOOLEAN DEFAULT TRUE);
+CREATE TABLE plain (id INTEGER PRIMARY KEY, a VARCHAR(20) NOT NULL DEFAULT 'x''y', b DECIMAL(10,-5), c, ` +
+	`d double precision DEFAULT -1.5E3, "e f" TEXT COLLATE nocase);
+CREATE TABLE auto (id integer PRIMARY KEY ASC ON CONFLICT REPLACE AUTOINCREMENT, ` +
+	`made TEXT DEFAULT CURRENT_TIMESTAMP, word DEFAULT 'hello', blob BLOB DEFAULT X'00ff', flag BOOLEAN DEFAULT TRUE);
 CREATE TABLE [a "b"] ('one' INT, ` + "`two`" + ` TEXT, PRIMARY KEY (two COLLATE NOCASE DESC, one)) WITHOUT ROWID;
-CREATE TABLE s (i INT PRIMARY KEY, j INTEGER NOT NULL ON CONFLICT IGNORE UNIQUE ON CONFLICT FAIL, r REAL, t TEXT, b BLOB, a ANY, CONSTRAINT positive CHECK (R > 0 AND t IN ('a', 'b'))) STRICT, WITHOUT ROWID;
+CREATE TABLE s (i INT PRIMARY KEY, j INTEGER NOT NULL ON CONFLICT IGNORE UNIQUE
+	ON CONFLICT FAIL, r REAL, t TEXT, b BLOB, a ANY, CONSTRAINT positive CHECK (R > 0 AND t IN ('a', 'b'))) STRICT,
+	WITHOUT ROWID;
 CREATE TABLE notalias (id INTEGER PRIMARY KEY DESC, v INT(8));
 CREATE TABLE alias (id INTEGER, v, PRIMARY KEY (id DESC), UNIQUE (V, id));
-CREATE TABLE child (id INTEGER PRIMARY KEY, p INT CONSTRAINT fk REFERENCES plain ON DELETE CASCADE ON UPDATE SET NULL MATCH FULL DEFERRABLE INITIALLY DEFERRED, q INT,
-	r INT REFERENCES auto (id) NOT DEFERRABLE, CONSTRAINT u UNIQUE (p, q), FOREIGN KEY (q, "r") REFERENCES "a ""b""" (one, two) ON DELETE SET DEFAULT CHECK (length(id) > 0)) /* a comment; */ -- another
+CREATE TABLE child (id INTEGER PRIMARY KEY, p INT CONSTRAINT fk REFERENCES plain ON DELETE CASCADE ON UPDATE
+	SET NULL MATCH FULL DEFERRABLE INITIALLY DEFERRED, q INT,
+	r INT REFERENCES auto (id) NOT DEFERRABLE, CONSTRAINT u UNIQUE (p, q), ` +
+	`FOREIGN KEY (q, "r") REFERENCES "a ""b""" (one, two) ON DELETE ` +
+	`SET DEFAULT CHECK (length(id) > 0)) /* a comment; */ -- another
 ;
 CREATE TABLE odd (z DEFAULT word, a "my text (x)", b [INTEGER] PRIMARY KEY, c TEXT GENERATED);
 CREATE UNIQUE INDEX "i 1" ON plain ("e f" COLLATE BINARY DESC, A);
 CREATE INDEX i2 ON child (q);
-CREATE VIRTUAL TABLE f USING fts5(title, "the body" UNINDEXED, tokenize = "porter unicode61 remove_diacritics 2 tokenchars '-_'", prefix='2 3', detail=column);
+CREATE VIRTUAL TABLE f USING fts5(title, "the body" UNINDEXED, ` +
+	`tokenize = "porter unicode61 remove_diacritics 2 tokenchars '-_'", prefix='2 3', detail=column);
 CREATE VIRTUAL TABLE ext USING fts5(a, content='plain', content_rowid='id');
 CREATE VIRTUAL TABLE tree USING rtree(id, x0, x1, +label TEXT);
 INSERT INTO auto (id) VALUES (7);
@@ -96,9 +104,15 @@ func pragmas(t *testing.T, path string) []string {
 	var all []string
 	for _, query := range []string{
 		"SELECT name || type || ncol || wr || strict FROM pragma_table_list ORDER BY 1",
-		`SELECT t.name || ': ' || c.name || ' ' || CASE t.name WHEN 'odd' THEN '' ELSE upper(c.type) END || c."notnull" || ifnull(CASE WHEN c.name <> 'z' THEN replace(trim(c.dflt_value, '()'), ' ', '') END, 'none') || c.pk || c.hidden FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c ORDER BY t.name, c.cid`,
-		`SELECT t.name || ': ' || i."unique" || i.origin || i.partial || ifnull(c.name, '') || c.desc || c.coll || c.key FROM pragma_table_list AS t, pragma_index_list(t.name) AS i, pragma_index_xinfo(i.name) AS c ORDER BY 1`,
-		`SELECT t.name || ': ' || f."table" || f."from" || ifnull(f."to", '') || f.on_update || f.on_delete FROM pragma_table_list AS t, pragma_foreign_key_list(t.name) AS f ORDER BY 1`,
+		`SELECT t.name || ': ' || c.name || ' ' || CASE t.name WHEN 'odd' THEN '' ` +
+			`ELSE upper(c.type) END || c."notnull" || ifnull(CASE WHEN c.name <> 'z' ` +
+			`THEN replace(trim(c.dflt_value, '()'), ' ', '') END, 'none') || c.pk || c.hidden ` +
+			`FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c ORDER BY t.name, c.cid`,
+		`SELECT t.name || ': ' || i."unique" || i.origin || i.partial || ifnull(c.name, '') || c.desc || c.coll |` +
+			`| c.key FROM pragma_table_list AS t, pragma_index_list(t.name) AS i, pragma_index_xinfo(i.name) AS c ` +
+			`ORDER BY 1`,
+		`SELECT t.name || ': ' || f."table" || f."from" || ifnull(f."to", '') || f.on_update || f.on_delete ` +
+			`FROM pragma_table_list AS t, pragma_foreign_key_list(t.name) AS f ORDER BY 1`,
 	} {
 		all = append(all, queryTexts(t, db, query)...)
 	}
@@ -119,11 +133,14 @@ func TestProgramsAreNamed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "programs.db")
 	makeDB(t, path, `
-CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (a || '!'), h INT AS (id * 2) STORED UNIQUE, r DEFAULT (randomblob(3)), k TEXT,
+CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (a || '!'), h INT
+	AS (id * 2) STORED UNIQUE, r DEFAULT (randomblob(3)), k TEXT,
 	CHECK (a NOT IN ("x")), CONSTRAINT big CHECK (zeroblob(9) > a), CHECK (g <> ''), CHECK (rowid > 0));
-CREATE INDEX e ON t (lower(a)); CREATE INDEX p ON t (a) WHERE id > 3; CREATE INDEX n ON t (h); CREATE INDEX plain ON t (A DESC);
+CREATE INDEX e ON t (lower(a)); CREATE INDEX p ON t (a) WHERE id > 3; CREATE INDEX n ON t (h);
+	CREATE INDEX plain ON t (A DESC);
 CREATE VIEW v AS SELECT a FROM t; CREATE TRIGGER tr AFTER INSERT ON t BEGIN DELETE FROM t; END;
-CREATE VIRTUAL TABLE c USING fts5(x, content=''); CREATE VIRTUAL TABLE s USING dbstat; CREATE VIRTUAL TABLE w USING fts5vocab('c', 'row');`)
+CREATE VIRTUAL TABLE c USING fts5(x, content=''); CREATE VIRTUAL TABLE s USING dbstat;
+	CREATE VIRTUAL TABLE w USING fts5vocab('c', 'row');`)
 	d := descriptionOf(t, path)
 	var got []string
 	for _, p := range d.Programs {

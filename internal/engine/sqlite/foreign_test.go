@@ -67,11 +67,15 @@ func TestForeignFiles(t *testing.T) {
 	kinds["described"] = describedTables +
 		`INSERT INTO plain (a, "e f") VALUES ('one word', 'b'), ('two', NULL); INSERT INTO ext (ext) VALUES ('rebuild');
 		INSERT INTO f VALUES ('a title', 'a body'); INSERT INTO tree VALUES (5, 1.5, 2.5, 'five'), (-6, 0, 0, NULL);`
-	kinds["big tree"] = `CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1, +a, +b); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+	kinds["big tree"] = `CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1, +a, +b); WITH RECURSIVE n(i)
+		AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
 		INSERT INTO r SELECT i, i % 50, i % 50 + 1.25, i % 77, i % 77 + 2, 'label ' || i, i * 2 FROM n;`
-	kinds["added columns"] = `CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2), (3, NULL); ALTER TABLE t ADD COLUMN c DEFAULT 'x'; INSERT INTO t VALUES (4, 5, 6);
-		ALTER TABLE t ADD COLUMN d REAL NOT NULL DEFAULT -7; ALTER TABLE t ADD COLUMN e; INSERT INTO t VALUES (7, 8, 9, 10, 11);`
-	kinds["rowids"] = `CREATE TABLE t (rowid, oid, v); INSERT INTO t (_rowid_, v) VALUES (5, 'a'), (-3, 'b'); CREATE TABLE u (rowid, oid, _rowid_); INSERT INTO u VALUES (1, 2, 3);`
+	kinds["added columns"] = `CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2), (3, NULL);
+		ALTER TABLE t ADD COLUMN c DEFAULT 'x'; INSERT INTO t VALUES (4, 5, 6);
+		ALTER TABLE t ADD COLUMN d REAL NOT NULL DEFAULT -7; ALTER TABLE t ADD COLUMN e; INSERT INTO t
+			VALUES (7, 8, 9, 10, 11);`
+	kinds["rowids"] = `CREATE TABLE t (rowid, oid, v); INSERT INTO t (_rowid_, v) VALUES (5, 'a'), (-3, 'b'); ` +
+		`CREATE TABLE u (rowid, oid, _rowid_); INSERT INTO u VALUES (1, 2, 3);`
 	kinds["no stored values"] = `CREATE TABLE t (a);
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 70) INSERT INTO t SELECT i FROM n;
 		PRAGMA writable_schema = ON;
@@ -163,7 +167,8 @@ func TestGeneratedForeignDatabases(t *testing.T) {
 // With programs, the entries that the description lists are loaded too.
 func TestForeignPrograms(t *testing.T) {
 	t.Parallel()
-	const script = `CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (a || '!'), h INT AS (id * 2) STORED UNIQUE, CHECK (abs(random()) >= 0 OR printf('%s', a) = ''));
+	const script = `CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (a || '!'), h INT
+		AS (id * 2) STORED UNIQUE, CHECK (abs(random()) >= 0 OR printf('%s', a) = ''));
 		INSERT INTO t (a) VALUES ('x'), ('y'); CREATE INDEX e ON t (lower(a)); CREATE INDEX p ON t (a) WHERE id > 3;
 		CREATE VIEW v AS SELECT a FROM t; CREATE TRIGGER tr AFTER DELETE ON t BEGIN SELECT 1; END;`
 	dir := t.TempDir()

@@ -169,37 +169,55 @@ func hostileSchemas(m machine) map[string]string {
 		"attach behind a quote":   alter("index", "CREATE INDEX i ON t (a, 'it''s '';'); "+a),
 		"attach in a default": alter("table",
 			"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT DEFAULT (1)); "+a+"; --)"),
-		"attach in a type":           alter("table", `CREATE TABLE t (id INTEGER PRIMARY KEY, a "TEXT); `+a+`; --")`),
-		"another name":               alter("index", "CREATE INDEX j ON t (a)"),
-		"another kind":               alter("index", "CREATE TRIGGER i AFTER UPDATE ON t BEGIN DELETE FROM t; END"),
-		"a look-alike name":          alter("index", "CREATE INDEX і ON t (a)"),
-		"another database":           alter("index", "CREATE INDEX temp.i ON t (a)"),
-		"a query":                    alter("table", "CREATE TABLE t AS SELECT load_extension('/tmp/x') AS a, 1 AS id"),
-		"two entries of a name":      `PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema;`,
-		"two tables of a tree":       `CREATE TABLE u (id INTEGER PRIMARY KEY, a TEXT); PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 2;`,
-		"a table that is the schema": `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 1 WHERE name = 't';`,
-		"a table without pages":      `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 0 WHERE name = 't';`,
-		"a table far away":           `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 4294967295 WHERE name = 't';`,
-		"a table before the file":    `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = -1 WHERE name = 't';`,
-		"an unknown kind":            `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET type = 'pragma' WHERE name = 'i';`,
-		"names that are numbers":     `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET name = 5, tbl_name = x'00' WHERE name = 'i';`,
-		"NUL":                        `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = sql || char(0) || '; ` + strings.ReplaceAll(a, "'", "''") + `' WHERE name = 'i';`,
-		"its own sequence":           `CREATE TABLE s (id INTEGER PRIMARY KEY AUTOINCREMENT); PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE VIEW sqlite_sequence AS SELECT load_extension(1)', type = 'view' WHERE name = 'sqlite_sequence';`,
-		"statistics":                 `ANALYZE; PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE sqlite_stat1(tbl,idx,stat); ` + strings.ReplaceAll(a, "'", "''") + `' WHERE name = 'sqlite_stat1';`,
+		"attach in a type":  alter("table", `CREATE TABLE t (id INTEGER PRIMARY KEY, a "TEXT); `+a+`; --")`),
+		"another name":      alter("index", "CREATE INDEX j ON t (a)"),
+		"another kind":      alter("index", "CREATE TRIGGER i AFTER UPDATE ON t BEGIN DELETE FROM t; END"),
+		"a look-alike name": alter("index", "CREATE INDEX і ON t (a)"),
+		"another database":  alter("index", "CREATE INDEX temp.i ON t (a)"),
+		"a query":           alter("table", "CREATE TABLE t AS SELECT load_extension('/tmp/x') AS a, 1 AS id"),
+		"two entries of a name": `PRAGMA writable_schema = ON; INSERT INTO sqlite_schema ` +
+			`SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema;`,
+		"two tables of a tree": `CREATE TABLE u (id INTEGER PRIMARY KEY, a TEXT); PRAGMA writable_schema = ON; ` +
+			`UPDATE sqlite_schema SET rootpage = 2;`,
+		"a table that is the schema": `PRAGMA writable_schema = ON; UPDATE sqlite_schema ` +
+			`SET rootpage = 1 WHERE name = 't';`,
+		"a table without pages": `PRAGMA writable_schema = ON; UPDATE sqlite_schema ` +
+			`SET rootpage = 0 WHERE name = 't';`,
+		"a table far away": `PRAGMA writable_schema = ON; UPDATE sqlite_schema ` +
+			`SET rootpage = 4294967295 WHERE name = 't';`,
+		"a table before the file": `PRAGMA writable_schema = ON; UPDATE sqlite_schema ` +
+			`SET rootpage = -1 WHERE name = 't';`,
+		"an unknown kind": `PRAGMA writable_schema = ON; UPDATE sqlite_schema ` +
+			`SET type = 'pragma' WHERE name = 'i';`,
+		"names that are numbers": `PRAGMA writable_schema = ON; UPDATE sqlite_schema ` +
+			`SET name = 5, tbl_name = x'00' WHERE name = 'i';`,
+		"NUL": `PRAGMA writable_schema = ON; UPDATE sqlite_schema ` +
+			`SET sql = sql || char(0) || '; ` + strings.ReplaceAll(a, "'", "''") + `' WHERE name = 'i';`,
+		"its own sequence": `CREATE TABLE s (id INTEGER PRIMARY KEY AUTOINCREMENT); PRAGMA writable_schema = ON; ` +
+			`UPDATE sqlite_schema SET sql = 'CREATE VIEW sqlite_sequence AS SELECT load_extension(1)', type = 'view' ` +
+			`WHERE name = 'sqlite_sequence';`,
+		"statistics": `ANALYZE; PRAGMA writable_schema = ON; UPDATE sqlite_schema ` +
+			`SET sql = 'CREATE TABLE sqlite_stat1(tbl,idx,stat); ` + strings.ReplaceAll(a, "'", "''") + `' ` +
+			`WHERE name = 'sqlite_stat1';`,
 		"a deep expression": alter("table",
 			"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT CHECK ("+strings.Repeat("(", 5000)+"1"+strings.Repeat(")",
 				5000)+"))"),
 		"many columns": alter("table",
 			"CREATE TABLE t (id INTEGER PRIMARY KEY"+strings.Repeat(", a", 100000)+")"),
-		"a long statement":      alter("view", "CREATE VIEW v AS SELECT '"+strings.Repeat("x", maxStatement)+"'"),
-		"functions in views":    `CREATE VIEW w AS SELECT load_extension('x'), readfile('` + m.secrets + `'), fts3_tokenizer('x', x'00');`,
-		"functions in triggers": `CREATE TRIGGER w AFTER UPDATE ON t BEGIN SELECT load_extension('x'); SELECT writefile('` + m.home + `/x', 'y'); SELECT edit('x'); END;`,
-		"pages in triggers":     `CREATE TRIGGER w AFTER UPDATE ON t BEGIN UPDATE sqlite_dbpage SET data = zeroblob(4096) WHERE pgno = 1; END;`,
+		"a long statement": alter("view", "CREATE VIEW v AS SELECT '"+strings.Repeat("x", maxStatement)+"'"),
+		"functions in views": `CREATE VIEW w AS SELECT load_extension('x'), readfile('` + m.secrets + `'), ` +
+			`fts3_tokenizer('x', x'00');`,
+		"functions in triggers": `CREATE TRIGGER w AFTER UPDATE ON t BEGIN ` +
+			`SELECT load_extension('x'); SELECT writefile('` + m.home + `/x', 'y'); SELECT edit('x'); END;`,
+		"pages in triggers": `CREATE TRIGGER w AFTER UPDATE ON t BEGIN UPDATE sqlite_dbpage ` +
+			`SET data = zeroblob(4096) WHERE pgno = 1; END;`,
 		"generated columns": alter("table",
 			"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (load_extension('x')), h AS "+
 				"(randomblob(1000000000)) STORED)"),
-		"expressions":      `CREATE INDEX ex ON t (hex(zeroblob(length(a)))); CREATE TABLE c (a CHECK (length(zeroblob(1000000000)) > a)); INSERT INTO c VALUES (1);`,
-		"a recursive view": `CREATE VIEW r AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n;`,
+		"expressions": `CREATE INDEX ex ON t (hex(zeroblob(length(a)))); ` +
+			`CREATE TABLE c (a CHECK (length(zeroblob(1000000000)) > a)); INSERT INTO c VALUES (1);`,
+		"a recursive view": `CREATE VIEW r AS WITH RECURSIVE n(i) ` +
+			`AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n;`,
 		"foreign options": alter("table",
 			"CREATE VIRTUAL TABLE t USING fts5(a, content='sqlite_schema', content_rowid='rowid'); "+a),
 	}
@@ -341,8 +359,11 @@ func TestHostilePages(t *testing.T) {
 	servertest.Thorough(t)
 	path := filepath.Join(t.TempDir(), "from.db")
 	makeDB(t, path,
-		`PRAGMA page_size = 512;`+victim+`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO t (a) SELECT 'a text that is long enough ' || i FROM n;
-		CREATE TABLE w (k TEXT PRIMARY KEY, b BLOB) WITHOUT ROWID; INSERT INTO w SELECT a, zeroblob(id * 7) FROM t; CREATE VIRTUAL TABLE f USING fts5(a); INSERT INTO f SELECT a FROM t;
+		`PRAGMA page_size = 512;`+victim+`WITH RECURSIVE n(i)
+		AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO t (a)
+		SELECT 'a text that is long enough ' || i FROM n;
+		CREATE TABLE w (k TEXT PRIMARY KEY, b BLOB) WITHOUT ROWID; INSERT INTO w SELECT a, zeroblob(id * 7)
+			FROM t; CREATE VIRTUAL TABLE f USING fts5(a); INSERT INTO f SELECT a FROM t;
 		CREATE VIRTUAL TABLE r USING rtree(id, x, y, +l); INSERT INTO r SELECT id, id, id + 1, a FROM t;`)
 	sound := hostileDump(t, path)
 	data, err := os.ReadFile(path)

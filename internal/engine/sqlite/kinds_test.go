@@ -82,31 +82,46 @@ func settings(t *testing.T, path string) []string {
 
 // kindsOfFiles returns scripts that create every kind of SQLite file.
 func kindsOfFiles() map[string]string {
-	const some = `CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, b BLOB); INSERT INTO t VALUES (1, 'ünï 漢 😀', x'00ff'), (2, NULL, ''), (-9223372036854775808, '', NULL);`
+	const some = `CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, b BLOB); INSERT INTO t ` +
+		`VALUES (1, 'ünï 漢 😀', x'00ff'), (2, NULL, ''), (-9223372036854775808, '', NULL);`
 	return map[string]string{
-		"UTF-16le":    `PRAGMA encoding = 'UTF-16le';` + some,
-		"UTF-16be":    `PRAGMA encoding = 'UTF-16be';` + some,
-		"auto vacuum": `PRAGMA auto_vacuum = FULL;` + some + `CREATE TABLE u (a); INSERT INTO u VALUES (zeroblob(100000)); DROP TABLE u;`,
-		"incremental": `PRAGMA auto_vacuum = INCREMENTAL;` + some + `CREATE TABLE u (a); INSERT INTO u VALUES (zeroblob(100000)); DROP TABLE u; PRAGMA incremental_vacuum(3);`,
+		"UTF-16le": `PRAGMA encoding = 'UTF-16le';` + some,
+		"UTF-16be": `PRAGMA encoding = 'UTF-16be';` + some,
+		"auto vacuum": `PRAGMA auto_vacuum = FULL;` + some + `CREATE TABLE u (a); INSERT INTO u ` +
+			`VALUES (zeroblob(100000)); DROP TABLE u;`,
+		"incremental": `PRAGMA auto_vacuum = INCREMENTAL;` + some + `CREATE TABLE u (a); INSERT INTO u ` +
+			`VALUES (zeroblob(100000)); DROP TABLE u; PRAGMA incremental_vacuum(3);`,
 		"big pages":   `PRAGMA page_size = 65536;` + some,
 		"small pages": `PRAGMA page_size = 512; PRAGMA journal_mode = WAL;` + some,
 		"free pages":  some + `CREATE TABLE u (a); INSERT INTO u VALUES (zeroblob(1000000)); DELETE FROM u;`,
 		"invalid UTF-8": some +
-			`INSERT INTO t VALUES (5, CAST(x'ff80c328' AS TEXT), 'text in a blob column'), (6, CAST(x'610062' AS TEXT), 7);`,
+			`INSERT INTO t VALUES (5, CAST(x'ff80c328' AS TEXT), 'text in a blob column'), ` +
+			`(6, CAST(x'610062' AS TEXT), 7);`,
 		"names": "CREATE TABLE \"caf\xe9\" (id INTEGER PRIMARY KEY, \"na\xefve\" TEXT); INSERT INTO \"caf\xe9\" " +
 			"VALUES (1, 'café');",
-		"affinities":    `CREATE TABLE a (i INT, t TEXT, r REAL, n NUMERIC, b BLOB, d DATETIME, x); INSERT INTO a VALUES ('12', 12, 12, '1e3', 'x', '2024', 1.5), (9e999, x'00', -9e999, 'no number', 0.1, 7, NULL);`,
-		"strict":        `CREATE TABLE s (i INT, j INTEGER, r REAL, t TEXT, b BLOB, a ANY) STRICT; INSERT INTO s VALUES (1, 2, 0.1, 'x', x'00', '12'), (NULL, NULL, NULL, NULL, NULL, x'ff');`,
-		"without rowid": `CREATE TABLE w (a TEXT, b INT, v, PRIMARY KEY (a, b)) WITHOUT ROWID; INSERT INTO w VALUES ('x', 1, 'y'), ('x', 2, NULL);`,
-		"generated":     `CREATE TABLE g (a INT, v AS (a * 2) VIRTUAL, s TEXT AS ('s' || a) STORED UNIQUE, CHECK (a > 0)); INSERT INTO g (a) VALUES (1), (2); CREATE INDEX gi ON g (v, a + 1) WHERE a > 1;`,
-		"full text 5":   `CREATE VIRTUAL TABLE f USING fts5(title, body, tokenize = 'porter'); INSERT INTO f VALUES ('a', 'running quickly'), ('b', 'ran');`,
+		"affinities": `CREATE TABLE a (i INT, t TEXT, r REAL, n NUMERIC, b BLOB, d DATETIME, x); INSERT INTO a ` +
+			`VALUES ('12', 12, 12, '1e3', 'x', '2024', 1.5), (9e999, x'00', -9e999, 'no number', 0.1, 7, NULL);`,
+		"strict": `CREATE TABLE s (i INT, j INTEGER, r REAL, t TEXT, b BLOB, a ANY) STRICT; INSERT INTO s ` +
+			`VALUES (1, 2, 0.1, 'x', x'00', '12'), (NULL, NULL, NULL, NULL, NULL, x'ff');`,
+		"without rowid": `CREATE TABLE w (a TEXT, b INT, v, PRIMARY KEY (a, b)) WITHOUT ROWID; INSERT INTO w ` +
+			`VALUES ('x', 1, 'y'), ('x', 2, NULL);`,
+		"generated": `CREATE TABLE g (a INT, v AS (a * 2) VIRTUAL, s TEXT AS ('s' || a) STORED UNIQUE, ` +
+			`CHECK (a > 0)); INSERT INTO g (a) VALUES (1), (2); CREATE INDEX gi ON g (v, a + 1) WHERE a > 1;`,
+		"full text 5": `CREATE VIRTUAL TABLE f USING fts5(title, body, tokenize = 'porter'); INSERT INTO f ` +
+			`VALUES ('a', 'running quickly'), ('b', 'ran');`,
 		"external text": some +
-			`CREATE VIRTUAL TABLE f USING fts5(v, content = 't', content_rowid = 'id'); INSERT INTO f (f) VALUES ('rebuild');`,
-		"r-tree": `CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1); INSERT INTO r VALUES (1, 0, 1, 2, 3), (2, -1, 1, -1, 1);`,
+			`CREATE VIRTUAL TABLE f USING fts5(v, content = 't', content_rowid = 'id'); ` +
+			`INSERT INTO f (f) VALUES ('rebuild');`,
+		"r-tree": `CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1); INSERT INTO r ` +
+			`VALUES (1, 0, 1, 2, 3), (2, -1, 1, -1, 1);`,
 		"views, triggers": some +
-			`CREATE VIEW v AS SELECT id, v FROM t; CREATE TRIGGER i INSTEAD OF INSERT ON v BEGIN INSERT INTO t (id) VALUES (new.id); END; CREATE TRIGGER d AFTER DELETE ON t BEGIN SELECT RAISE(ABORT, 'must not fire'); END;`,
-		"autoincrement": `CREATE TABLE s (id INTEGER PRIMARY KEY AUTOINCREMENT, v); INSERT INTO s (v) VALUES (1), (2); DELETE FROM s WHERE id = 2; UPDATE sqlite_sequence SET seq = 99;`,
-		"numbers":       some + `PRAGMA application_id = 252006674; PRAGMA user_version = -5; ANALYZE;`,
-		"key cycles":    `CREATE TABLE p (id INTEGER PRIMARY KEY, c INT REFERENCES c DEFERRABLE INITIALLY DEFERRED); CREATE TABLE c (id INTEGER PRIMARY KEY, p INT REFERENCES p); INSERT INTO p VALUES (1, 1); INSERT INTO c VALUES (1, 1);`,
+			`CREATE VIEW v AS SELECT id, v FROM t; CREATE TRIGGER i INSTEAD OF INSERT ON v BEGIN INSERT INTO t (id) ` +
+			`VALUES (new.id); END; CREATE TRIGGER d AFTER DELETE ON t BEGIN SELECT RAISE(ABORT, 'must not fire'); END;`,
+		"autoincrement": `CREATE TABLE s (id INTEGER PRIMARY KEY AUTOINCREMENT, v); INSERT INTO s (v) ` +
+			`VALUES (1), (2); DELETE FROM s WHERE id = 2; UPDATE sqlite_sequence SET seq = 99;`,
+		"numbers": some + `PRAGMA application_id = 252006674; PRAGMA user_version = -5; ANALYZE;`,
+		"key cycles": `CREATE TABLE p (id INTEGER PRIMARY KEY, c INT REFERENCES c DEFERRABLE INITIALLY DEFERRED); ` +
+			`CREATE TABLE c (id INTEGER PRIMARY KEY, p INT REFERENCES p); INSERT INTO p ` +
+			`VALUES (1, 1); INSERT INTO c VALUES (1, 1);`,
 	}
 }

@@ -525,7 +525,8 @@ func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string
 		return nil, err
 	}
 	names, err := texts(ctx, tx, `SELECT name FROM pragma_index_list(?) AS i WHERE origin = 'c' AND (partial OR EXISTS (
-		SELECT 1 FROM pragma_index_xinfo(i.name) AS c WHERE c.cid = -2 OR c.name IN (SELECT value FROM json_each(?))))`, table, string(list))
+		SELECT 1 FROM pragma_index_xinfo(i.name) AS c WHERE c.cid = -2
+			OR c.name IN (SELECT value FROM json_each(?))))`, table, string(list))
 	if err != nil {
 		return nil, err
 	}
@@ -566,7 +567,8 @@ func execute(ctx context.Context, tx *sql.Tx, statements []string) error {
 // recognizes them by their shadow tables, because their definitions have many forms.
 func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 	names, err := texts(ctx, tx, `SELECT name FROM pragma_table_list AS v WHERE schema = 'main' AND type = 'virtual'
-		AND EXISTS (SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow' AND name = v.name || '_idx')`)
+		AND EXISTS (SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'
+			AND name = v.name || '_idx')`)
 	if err != nil {
 		return err
 	}

@@ -238,9 +238,11 @@ func unchecked(t *testing.T, path string) engine.Dump {
 
 // orphan gives an index an entry without a row, as in a damaged file. It uses the tree of the same
 // index from a table with one more row.
-const orphan = `CREATE TABLE d (id INTEGER PRIMARY KEY, v TEXT UNIQUE); INSERT INTO d SELECT * FROM c; INSERT INTO d VALUES (4, 'top-secret-4');
+const orphan = `CREATE TABLE d (id INTEGER PRIMARY KEY, v TEXT UNIQUE); INSERT INTO d SELECT * FROM c; INSERT INTO d
+	VALUES (4, 'top-secret-4');
 	PRAGMA writable_schema = ON;
-	UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_d_1') WHERE name = 'sqlite_autoindex_c_1';
+	UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_d_1')
+		WHERE name = 'sqlite_autoindex_c_1';
 	DELETE FROM sqlite_schema WHERE tbl_name = 'd'; PRAGMA writable_schema = RESET;`
 
 func schemaOf(t *testing.T, path string) []string {

@@ -162,7 +162,9 @@ func TestOddSchema(t *testing.T) {
 	}
 	defer db.Close()
 	var version, last, rowid int64
-	if err := db.QueryRow(`SELECT user_version, (SELECT seq FROM sqlite_sequence), (SELECT max(rowid) FROM "a ""b"" ü") FROM pragma_user_version`).Scan(&version, &last, &rowid); err != nil || version != 42 || last != 2 || rowid != 700 {
+	if err := db.QueryRow(`SELECT user_version, (SELECT seq FROM sqlite_sequence), `+
+		`(SELECT max(rowid) FROM "a ""b"" ü") FROM pragma_user_version`).Scan(&version, &last,
+		&rowid); err != nil || version != 42 || last != 2 || rowid != 700 {
 		t.Errorf("user_version %d, sequence %d, rowid %d, %v", version, last, rowid, err)
 	}
 }
@@ -173,7 +175,8 @@ func TestDumpDoesNotBlockWriters(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "from.db")
 	makeDB(t, from, `PRAGMA journal_mode = WAL; CREATE TABLE a (n INT, pad); CREATE TABLE b (n INT);
-		WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 5000) INSERT INTO a SELECT n, randomblob(300) FROM c;
+		WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 5000) INSERT INTO a
+			SELECT n, randomblob(300) FROM c;
 		INSERT INTO b SELECT n FROM a;`)
 	writer, err := open(from, "rw")
 	if err != nil {
@@ -214,7 +217,8 @@ func TestNothingDeletedRemains(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "from.db")
 	makeDB(t, from, `PRAGMA secure_delete = OFF; CREATE TABLE a (v);
-		WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3000) INSERT INTO a SELECT 'top-secret-' || n FROM c;
+		WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3000) INSERT INTO a
+			SELECT 'top-secret-' || n FROM c;
 		DELETE FROM a; INSERT INTO a VALUES ('kept');`)
 	d, b := dumped(t, from)
 	raw, err := os.ReadFile(from)

@@ -207,7 +207,8 @@ func (c *subsetter) Condition(table, condition string, err error) error {
 func graph(ctx context.Context, q querier) (subset.Graph, error) {
 	var g subset.Graph
 	rows, err := q.QueryContext(ctx,
-		`SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+		`SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'
+		AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
 	if err != nil {
 		return g, err
 	}

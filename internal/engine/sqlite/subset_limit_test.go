@@ -60,7 +60,8 @@ func TestSubsetWithinASize(t *testing.T) {
 		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
 			INSERT INTO "lo'ng" SELECT i, zeroblob(1000) FROM n;
 		CREATE TABLE short (id INTEGER PRIMARY KEY);
-		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO short SELECT i FROM n`)
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO short SELECT i
+			FROM n`)
 	_, info, err := subsetOf(t, dir, source, engine.Subset{Bytes: 200_000})
 	if err != nil {
 		t.Fatal(err)

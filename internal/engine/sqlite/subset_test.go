@@ -122,7 +122,8 @@ const subsetSchema = `
 	CREATE TABLE "cus tomer" (id TEXT PRIMARY KEY COLLATE NOCASE, v int) WITHOUT ROWID;
 	INSERT INTO "cus tomer" VALUES ('Ann', 1), ('BOB', 2), ('eve', 3);
 	CREATE TABLE orders (rowid INTEGER, _rowid_ TEXT, customer REFERENCES "cus tomer", note TEXT);
-	INSERT INTO orders VALUES (7, 'x', 'ann', 'Anns secret note'), (7, 'y', 'bob', 'Bobs secret note'), (7, 'z', 'nobody', 'dangling');
+	INSERT INTO orders VALUES (7, 'x', 'ann', 'Anns secret note'), (7, 'y', 'bob', 'Bobs secret note'),
+		(7, 'z', 'nobody', 'dangling');
 	CREATE TABLE log (what TEXT); INSERT INTO log VALUES ('removed'), ('kept');
 	CREATE TRIGGER no_delete BEFORE DELETE ON orders BEGIN SELECT raise(abort, 'triggers fire'); END;
 	CREATE VIRTUAL TABLE search USING fts5(note, content='orders', content_rowid='oid');

@@ -35,10 +35,13 @@ func file(t testing.TB, script string) []byte {
 
 const script = `PRAGMA page_size = 512;
 CREATE TABLE t (id INTEGER PRIMARY KEY, v);
-INSERT INTO t VALUES (-9223372036854775808, 'ünï 漢 😀'), (-1, NULL), (0, 0), (1, 1), (2, -1), (3, 32767), (4, -8388608), (5, 2147483647), (6, 140737488355327),
-	(7, 9223372036854775807), (8, 0.5), (9, ''), (10, x'41'), (11, x'00ff'), (12, zeroblob(5000)), (13, 9e999), (9223372036854775807, 'end');
+INSERT INTO t VALUES (-9223372036854775808, 'ünï 漢 😀'), (-1, NULL), (0, 0), (1, 1), (2, -1), (3, 32767), (4, -8388608),
+	(5, 2147483647), (6, 140737488355327),
+	(7, 9223372036854775807), (8, 0.5), (9, ''), (10, x'41'), (11, x'00ff'), (12, zeroblob(5000)), (13, 9e999),
+		(9223372036854775807, 'end');
 CREATE TABLE k (k TEXT PRIMARY KEY, v) WITHOUT ROWID;
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO k SELECT 'key ' || i, hex(zeroblob(i)) FROM n;`
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO k
+	SELECT 'key ' || i, hex(zeroblob(i)) FROM n;`
 
 // all reads every table of a file, and stops at the first error.
 func all(data []byte, row func(table string, rowid int64, values []any)) error {
