@@ -88,8 +88,7 @@ func AuditActions() []AuditAction {
 		AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
 		AuditChannelCreated, AuditChannelDeleted, AuditOverdue, AuditRetention, AuditWebhookCreated,
-		AuditWebhookDeleted,
-		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,
+		AuditWebhookDeleted, AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,
 		AuditUserChanged, AuditUserLeft, AuditUserPruned, AuditKeyCreated, AuditKeyRevoked,
 		AuditCertificateKeyAdded, AuditCertificateKeyRevoked, AuditSessionStarted, AuditSessionEnded, AuditTokenReused,
 	}
