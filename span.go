@@ -1,8 +1,6 @@
 package snap
 
-import (
-	"time"
-)
+import "time"
 
 // spanUnits are the units of [Span], the longest first. Weeks and months are left out because "13
 // days" is more precise than "1 week".

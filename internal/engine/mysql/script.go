@@ -1,8 +1,6 @@
 package mysql
 
-import (
-	"strings"
-)
+import "strings"
 
 // statements splits a script as the servers' client programs do: at each delimiter outside quotes
 // and comments. A DELIMITER line changes the delimiter.
