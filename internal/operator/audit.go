@@ -33,7 +33,7 @@ func (p *program) auditReplay() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			lines, err := os.Open(file)
 			if err != nil {
-				return err
+				return snap.Usage("cannot read the export: "+err.Error(), "check the path in --revocations")
 			}
 			defer lines.Close()
 			return p.withStore(c.Context(), func(s *database) error {

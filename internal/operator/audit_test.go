@@ -87,6 +87,7 @@ func TestReplayRevocationsByCommand(t *testing.T) {
 		args string
 	}{
 		{snap.ExitUsage, "needs --revocations", "audit replay --org acme"},
+		{snap.ExitUsage, "cannot read the export: open none: ", "audit replay --org acme --revocations none"},
 		{snap.ExitNotFound, "no organization", "audit replay --org initech --revocations " + export},
 		{snap.ExitConflict, "line", "audit replay --org acme --revocations " + altered},
 		{0, "ended 1 share, disabled 1 user, revoked 1 key", "audit replay --org acme --revocations " + export},
