@@ -47,8 +47,8 @@ func (p *program) backup() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.report(b, "backed up as %s: %s, %s new; the database has %s\n", b.Name,
-				objects(b.Objects, b.Bytes), objects(b.Added, b.AddedBytes), size(b.Database))
+			return p.report(b, "backed up as %s: %s, %d of them new (%s); the database has %s\n", b.Name,
+				objects(b.Objects, b.Bytes), b.Added, size(b.AddedBytes), size(b.Database))
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the folder of backups (required)")

@@ -33,7 +33,7 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 
 	stop := serve(t, config)
 	expect(config, snap.ExitNotFound, "no backup", "backup verify --from "+t.TempDir())
-	expect(config, 0, "backed up as", "backup --to "+backups)
+	expect(config, 0, ": 0 objects with 0 B in total, 0 of them new (0 B); ", "backup --to "+backups)
 	expect(config, 0, "backed up as", "backup --keep 1 --to "+backups)
 	expect(config, 0, "MADE BY", "backup list --from "+backups)
 	expect(config, 0, `"objects": 0`, "backup list --json --from "+backups)
