@@ -11,8 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"snap"
 	"snap/internal/auth"
+	"snap/internal/disk"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
@@ -24,6 +27,8 @@ type Verdict struct {
 	Err    error
 	// Warning is set when the service can start despite Err, and only a part of it does not work.
 	Warning bool
+	// Unused lists the objects of snapshots to which no row refers.
+	Unused []string
 }
 
 // maxAhead is the largest accepted difference between the clocks of this machine and of the
@@ -36,13 +41,14 @@ const checkTimeout = 20 * time.Second
 
 // Verdicts tests everything that the configuration names: the database and its schema, the clocks
 // of this machine and of running replicas, organizations that a start would close, the object
-// store, the bucket of checkpoints, every identity provider, the hosts of webhooks, the SMTP
-// server, and the collector of traces. It changes nothing, except that it briefly stores a test
-// object in the object store.
+// store, the free space of data_dir, the bucket of checkpoints, every identity provider, the hosts of
+// webhooks, the SMTP server, and the collector of traces. It changes nothing, except that it briefly
+// stores a test object in the object store.
 func Verdicts(ctx context.Context, c Config) []Verdict {
 	k := &checkup{ctx: ctx, config: c, verdicts: []Verdict{Configured(c)}}
 	seen := k.database()
 	k.objectStore()
+	k.disk()
 	k.signIn()
 	k.receivers(seen.Webhooks)
 	if c.Tracing.Endpoint != "" {
@@ -103,6 +109,9 @@ func (k *checkup) objectStore() {
 	k.check("storage", func(ctx context.Context) (string, error) {
 		return "written, read and removed an object", tryStorage(ctx, k.config)
 	})
+	if err := k.last().Err; err != nil {
+		k.last().Detail = explained(err)
+	}
 	if k.config.Blob.URL != "" { // S3 may be down for a while, but a folder that is not writable is a mistake
 		k.onlyWarn()
 	}
@@ -112,6 +121,23 @@ func (k *checkup) objectStore() {
 		})
 		k.onlyWarn()
 	}
+}
+
+// disk warns if uploads stop, or will soon stop, because the disk of data_dir is full.
+func (k *checkup) disk() {
+	free, known := disk.Free(k.config.DataDir)
+	if !known || k.config.Database.URL != "" && k.config.Blob.URL != "" {
+		return
+	}
+	k.check("disk", func(context.Context) (string, error) {
+		has := humanize.Bytes(uint64(max(free, 0))) + " free in data_dir"
+		if reserve := k.config.Limits.diskReserve(); free < reserve {
+			return "", fmt.Errorf("%s, and uploads stop below %s (limits.disk_reserve); free some space", has,
+				humanize.Bytes(uint64(reserve)))
+		}
+		return has, nil
+	})
+	k.onlyWarn()
 }
 
 // signIn checks every identity provider.

@@ -53,6 +53,9 @@ func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	if len(unknown) > 0 {
 		objects.Err, objects.Warning = errors.New("bytes without rows"), true
 		objects.Detail = fmt.Sprintf("%d without a row: %s", len(unknown), strings.Join(unknown, ", "))
+		objects.Unused = slices.DeleteFunc(unknown, func(key string) bool {
+			return !strings.HasPrefix(key, snap.IDPrefix)
+		})
 	}
 	return []Verdict{snapshots, objects}, nil
 }

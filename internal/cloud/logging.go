@@ -22,13 +22,20 @@ func newLogHandler(c Log, w io.Writer) slog.Handler {
 	return slog.NewTextHandler(w, o)
 }
 
-// withCause adds the cause to an error in the log. Clients never see the cause, because it may name
-// hosts and buckets.
+// withCause adds the cause to an error in the log.
 func withCause(_ []string, a slog.Attr) slog.Attr {
-	err, is := a.Value.Any().(error)
-	var known *snap.Error
-	if is && errors.As(err, &known) && known.Cause != nil {
-		a.Value = slog.StringValue(err.Error() + ": " + known.Cause.Error())
+	if err, is := a.Value.Any().(error); is {
+		a.Value = slog.StringValue(explained(err))
 	}
 	return a
+}
+
+// explained returns the text of an error with its cause. Clients never see the cause, because it may
+// name hosts and buckets.
+func explained(err error) string {
+	var known *snap.Error
+	if errors.As(err, &known) && known.Cause != nil {
+		return err.Error() + ": " + known.Cause.Error()
+	}
+	return err.Error()
 }

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"snap"
+	"snap/internal/blob"
 	"snap/internal/servertest"
+	"snap/internal/store"
 )
 
 // TestCheckTriesEverything: check tests the database, schema, clock and object store without
@@ -25,8 +27,7 @@ func TestCheckTriesEverything(t *testing.T) {
 			url, dir := database(t), t.TempDir()
 			config := filepath.Join(dir, "snapcloud.yaml")
 			text := fmt.Sprintf("data_dir: %s/data\ndatabase: {url: %q}\ntracing: {endpoint: "+
-				"\"http://127.0.0.1:1\"}\n", dir,
-				url)
+				"\"http://127.0.0.1:1\"}\n", dir, url)
 			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -46,11 +47,46 @@ func TestCheckTriesEverything(t *testing.T) {
 				!strings.Contains(stdout, "ok    snapshots") || !strings.Contains(stdout, "ok    objects") {
 				t.Errorf("exit code %d of a deep check\n%s", code, stdout)
 			}
+			removeUnused(t, config, dir)
+			text += "limits: {disk_reserve: 1000000000000000}\n"
+			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if code, stdout, _ := run(t, config, "check"); code != 0 ||
+				!strings.Contains(stdout, "free in data_dir, and uploads stop below 1.0 PB (limits.disk_reserve)") {
+				t.Errorf("exit code %d with a disk that is nearly full\n%s", code, stdout)
+			}
 			left, err := filepath.Glob(filepath.Join(dir, "data", "blobs", "*", "check.*"))
 			if err != nil || len(left) > 0 {
 				t.Errorf("check left %v behind, %v", left, err)
 			}
 		})
+	}
+}
+
+// removeUnused checks that an object without a row is named, and that it can be removed.
+func removeUnused(t *testing.T, config, dir string) {
+	t.Helper()
+	blobs, err := blob.OpenFolder(filepath.Join(dir, "data", "blobs"), "http://snap.test", make([]byte, 32), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := snap.NewSnapshotID()
+	for _, key := range []string{unused, store.ArchivePrefix + "being-written"} {
+		if err := blobs.Write(t.Context(), key, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, stderr := run(t, config, "check", "--remove-unused"); code != snap.ExitUsage {
+		t.Errorf("without --deep: exit code %d, %s", code, stderr)
+	}
+	code, stdout, stderr := run(t, config, "check", "--deep", "--remove-unused")
+	if code != 0 || !strings.Contains(stdout, "2 without a row: ") || !strings.Contains(stdout, unused) {
+		t.Errorf("exit code %d of the removal\n%s%s", code, stdout, stderr)
+	}
+	if _, stdout, _ := run(t, config, "check", "--deep"); strings.Contains(stdout, unused) ||
+		!strings.Contains(stdout, "1 without a row: "+store.ArchivePrefix) {
+		t.Errorf("after the removal was requested:\n%s", stdout)
 	}
 }
 
@@ -73,7 +109,8 @@ func TestCheckOffline(t *testing.T) {
 	}
 	if code, stdout, _ := run(t, config, "check", "--json"); code != snap.ExitUnreachable ||
 		!strings.Contains(stdout, `"what": "database",
-    "ok": false`) {
+    "ok": false`) || !strings.Contains(stdout, "the object store does not answer: ") ||
+		strings.Count(stdout, "connection refused") != 2 {
 		t.Errorf("exit code %d with a database that is down: %s", code, stdout)
 	}
 }

@@ -160,48 +160,79 @@ func (p *program) versionCommand() *cobra.Command {
 }
 
 func (p *program) check() *cobra.Command {
-	var offline, deep bool
+	var offline, deep, remove bool
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check everything that the configuration names",
 		Long: `Check reads the configuration, tests everything that it names and prints the
 results: the database and its schema, the clock, writing to and reading from the
-object store, the bucket of checkpoints, each identity provider, the hosts of
-webhooks, the SMTP server, and the collector of traces. It changes nothing,
-except that it writes a small object to the object store and removes it again.
+object store, the free space of data_dir, the bucket of checkpoints, each identity
+provider, the hosts of webhooks, the SMTP server, and the collector of traces. It
+changes nothing, except that it writes a small object to the object store and
+removes it again.
 
-If an object store, an identity provider, a webhook, the SMTP server or a
-collector does not respond, that is a warning: the service still starts and
-serves everybody else. Every other problem fails the check. With --offline,
-check only reads the configuration and connects to nothing.
+If the disk is nearly full, or if an object store, an identity provider, a webhook,
+the SMTP server or a collector does not respond, that is a warning: the service
+still starts and serves everybody else. Every other problem fails the check. With
+--offline, check only reads the configuration and connects to nothing.
 
 With --deep, check also compares the rows of the database with the objects in the
 object store. It lists snapshots whose bytes are missing, which fails the check,
-and objects that belong to no row. Use it after a restore.`,
+and objects that belong to no row. Use it after a restore. With --remove-unused as
+well, the service removes the objects of snapshots that belong to no row at its
+next garbage collection, within ten minutes.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			config, err := p.config()
-			if err != nil {
-				return err
+			if remove && !deep {
+				return snap.Usage("--remove-unused needs --deep", "add --deep")
 			}
-			if offline {
-				return p.printVerdicts([]cloud.Verdict{cloud.Configured(config)})
-			}
-			all := cloud.Verdicts(c.Context(), config)
-			if deep {
-				compared, err := cloud.Deep(c.Context(), config)
-				if err != nil {
-					return err
-				}
-				all = append(all, compared...)
-			}
-			return p.printVerdicts(all)
+			return p.runCheck(c.Context(), offline, deep, remove)
 		},
 	}
 	c.Flags().BoolVar(&offline, "offline", false, "only read the configuration, without connecting to anything")
 	c.Flags().BoolVar(&deep, "deep", false, "also compare the database with the object store")
+	c.Flags().BoolVar(&remove, "remove-unused", false, "with --deep: let the service remove objects of no row")
 	c.MarkFlagsMutuallyExclusive("offline", "deep")
 	return c
+}
+
+func (p *program) runCheck(ctx context.Context, offline, deep, remove bool) error {
+	config, err := p.config()
+	if err != nil {
+		return err
+	}
+	if offline {
+		return p.printVerdicts([]cloud.Verdict{cloud.Configured(config)})
+	}
+	all := cloud.Verdicts(ctx, config)
+	if deep {
+		compared, err := cloud.Deep(ctx, config)
+		if err != nil {
+			return err
+		}
+		all = append(all, compared...)
+	}
+	if remove {
+		if err := p.removeUnused(ctx, all); err != nil {
+			return err
+		}
+	}
+	return p.printVerdicts(all)
+}
+
+// removeUnused lets the service remove the objects that a deep check found unused, unless they are
+// used now.
+func (p *program) removeUnused(ctx context.Context, found []cloud.Verdict) error {
+	return p.withStore(ctx, func(s *database) error {
+		for _, v := range found {
+			for _, key := range v.Unused {
+				if _, err := s.DiscardUnused(ctx, key); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // finding is a verdict in the JSON output of check.
