@@ -29,7 +29,7 @@ type AccessRequest struct {
 	Email        string    `json:"email,omitempty" doc:"e-mail of the person who asks"`
 	Person       string    `json:"person,omitempty" doc:"name of the person who asks"`
 	Organization string    `json:"organization,omitempty" doc:"slug of the organization of the person who asks"`
-	Groups       []MyGroup `json:"groups,omitempty" doc:"groups of the asker, for a snapshot of their organization"`
+	Groups       []MyGroup `json:"groups,omitempty" doc:"groups of the person who asks, in the snapshot's organization"`
 }
 
 // AccessRequestList is the body of GET access-requests.

@@ -16,7 +16,7 @@ type Card struct {
 	From          string      `json:"from,omitempty" doc:"name of the snapshot that a masked copy was made from"`
 	Masking       *Masking    `json:"masking,omitempty" doc:"how a masked copy was made; absent for originals"`
 	Subset        *CardSubset `json:"subset,omitempty" doc:"set if the snapshot does not hold every row"`
-	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"how many tables are left out of a long list"`
+	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"number of tables that a long list leaves out"`
 	Tables        []CardTable `json:"tables,omitempty"`
 
 	// Programs is absent in cards from older clients. Their tables have no Parts either.
@@ -24,7 +24,7 @@ type Card struct {
 
 	// The service never returns Since, because the caller may have no access to the earlier
 	// snapshot.
-	Since string `json:"since,omitempty" doc:"only in pushes: SHA-256 of the snapshot that differ compares"`
+	Since string `json:"since,omitempty" doc:"SHA-256 of the earlier snapshot; sent only to the service"`
 }
 
 // CardPart is an object that belongs to a table, or a program of the database.
@@ -66,7 +66,7 @@ type CardTable struct {
 	Dropped bool         `json:"rows_dropped,omitempty" doc:"masking dropped its rows"`
 	Columns []CardColumn `json:"columns,omitempty"`
 	Parts   []CardPart   `json:"parts,omitempty" doc:"keys, indexes, constraints and triggers"`
-	Differ  *CardRows    `json:"differ,omitempty" doc:"only in pushes: how many rows differ from since"`
+	Differ  *CardRows    `json:"differ,omitempty" doc:"how many rows differ from since; sent only to the service"`
 }
 
 // CardRows counts the rows of a table that differ between two snapshots. In a table without a
@@ -102,7 +102,7 @@ type CardTotals struct {
 type CardChange struct {
 	Table  string `json:"table" doc:"empty if the change is about a program that belongs to no table"`
 	Column string `json:"column,omitempty" doc:"absent if the change is about the whole table"`
-	Part   string `json:"part,omitempty" doc:"kind and name of the changed part, or of the changed program"`
+	Part   string `json:"part,omitempty" doc:"kind and name of the changed part or program"`
 	Change string `json:"change" enum:"added,removed,changed,rows"`
 	Before string `json:"before,omitempty" doc:"definition of a changed column or part before the change"`
 	After  string `json:"after,omitempty" doc:"definition of a changed column or part after the change"`

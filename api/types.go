@@ -313,7 +313,7 @@ type Me struct {
 	Role             snap.Role        `json:"role,omitempty"`
 	Groups           []MyGroup        `json:"groups"`
 	GroupsAsOf       *time.Time       `json:"groups_as_of,omitempty" doc:"when the identity provider sent the groups"`
-	GroupsUnknown    bool             `json:"groups_unknown" doc:"no usable groups: group shares give no access"`
+	GroupsUnknown    bool             `json:"groups_unknown" doc:"without usable groups, group shares give no access"`
 	GroupsWhy        string           `json:"groups_unknown_because,omitempty" doc:"reason and advice, as text"`
 	Credential       MeCredential     `json:"credential"`
 	Policy           Policy           `json:"policy"`
@@ -329,7 +329,7 @@ type Me struct {
 
 // Policy holds the organization's limits on sharing and on API keys.
 type Policy struct {
-	ShareTypes        []snap.Type            `json:"share_types" doc:"types for wider shares; empty means all"`
+	ShareTypes        []snap.Type            `json:"share_types" doc:"shareable types; empty means every type"`
 	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"for unmasked data"`
 	ShareRequires     snap.ShareRequirement  `json:"share_requires,omitempty" enum:"certificate" doc:"needed to share"`
 	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds; absent: no limit"`
