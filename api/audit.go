@@ -42,7 +42,7 @@ type AudienceThen struct {
 	Snapshot   string       `json:"snapshot"`
 	At         time.Time    `json:"at"`
 	Existed    bool         `json:"existed" doc:"the snapshot had been pushed and was not deleted yet"`
-	Through    []string     `json:"through" doc:"how it was visible: to its owner, to owners and admins, by live shares"`
+	Through    []string     `json:"through" doc:"how it was visible: to its owner, to owners and admins, by shares"`
 	Closed     bool         `json:"closed" doc:"the organization was closed, so none of its members could see anything"`
 	Users      []ThenMember `json:"users" doc:"the organization's users who could see it, one page of them"`
 	Keys       []AccessKey  `json:"keys" doc:"organization-level keys that could list and pull it"`

@@ -61,7 +61,7 @@ func asksOnce(shares *atomic.Int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodGet:
-			_ = json.NewEncoder(w).Encode(api.SnapshotPage{Items: []api.Snapshot{{ID: r.FormValue("id")}}})
+			_ = json.NewEncoder(w).Encode(api.SnapshotPage{Items: []api.Snapshot{{ID: r.FormValue("id_prefix")}}})
 		case shares.Add(1) > 1:
 			_ = json.NewEncoder(w).Encode(api.ShareChanges{})
 		default:

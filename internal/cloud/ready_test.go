@@ -45,7 +45,7 @@ func TestOutageOfS3IsNamed(t *testing.T) {
 	if res, data := send(t, http.MethodGet, c.URL+"/readyz", "", ""); res.StatusCode != http.StatusOK {
 		t.Errorf("/readyz: %d %s", res.StatusCode, data)
 	}
-	if text := log.String(); !strings.Contains(text, "what=storage error=\"the object store does not answer: ") ||
+	if text := log.String(); !strings.Contains(text, "what=storage error=\"the object store does not answer") ||
 		strings.Contains(text, "what=database") {
 		t.Error(text)
 	}
