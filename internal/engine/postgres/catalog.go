@@ -289,96 +289,108 @@ func catalogQueries() []string {
 	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typtype = 'd' AND ` +
 			ownSchemas + ` AND ` + notOfExtension("pg_type", "t.oid") + ` ORDER BY t.oid`,
 
-		`SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', relname,
-		'type', format_type(seqtypid, NULL), 'start', seqstart::text, 'increment', seqincrement::text,
-		'min', seqmin::text, 'max', seqmax::text, 'cache', seqcache::text, 'cycle', seqcycle,
-			'comment', obj_description(c.oid, 'pg_class'),
-		'owner', (SELECT json_build_object('table', ` + relationName("d.refobjid") + `, 'column', a.attname)
-			FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-			WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass
-				AND d.deptype IN ('a', 'i') LIMIT 1))), format('%I.%I', nspname, relname)
-	FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid JOIN pg_namespace n ON n.oid = relnamespace
-	WHERE relpersistence <> 't' AND ` +
-			ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid") + ` ORDER BY nspname, relname`,
-
-		`SELECT json_strip_nulls(json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname,
-		'unlogged', c.relpersistence = 'u', 'options', c.reloptions, 'identity', c.relreplident,
-		'bound', pg_get_expr(c.relpartbound, c.oid), 'partition', c.relispartition,
-			'comment', obj_description(c.oid, 'pg_class'),
-		'parents', (SELECT json_agg(` + relationName("i.inhparent") + ` ORDER BY inhseqno) FROM pg_inherits i
-			WHERE i.inhrelid = c.oid),
-		'partitionkey', (SELECT json_build_object('strategy', p.partstrat,
-			'expr', pg_get_expr(p.partexprs, c.oid), 'columns',
-			(SELECT json_agg(` + keyOf("u.at", "u.class", collationOf("u.coll", "coalesce(a.attcollation, 0)"), "0") + `
-				FROM unnest(p.partattrs::int2[], p.partclass::oid[], p.partcollation::oid[])
-					WITH ORDINALITY u(number, class, coll, at)
-				LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number ` + opClass + `))
-			FROM pg_partitioned_table p WHERE p.partrelid = c.oid),
-		'columns',
-			(SELECT json_agg(json_strip_nulls(json_build_object('name', a.attname, 'type', a.atttypid,
-			'mod', CASE WHEN a.atttypmod >= 0 THEN format_type(a.atttypid, a.atttypmod) END,
-			'not_null', a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint k
-				WHERE k.conrelid = c.oid AND k.contype = 'n' AND k.conkey[1] = a.attnum AND NOT k.convalidated),
-			'default', CASE WHEN a.attgenerated = '' THEN (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef
-				WHERE adrelid = c.oid AND adnum = a.attnum) END,
-			'generated', a.attgenerated <> '', 'identity', a.attidentity,
-				'local', a.attislocal, 'collation', ` + collationOf("a.attcollation", "t.typcollation") + `,
-			'sequence', CASE WHEN a.attidentity <> '' THEN (SELECT ` + relationName("d.objid") + ` FROM pg_depend d
-				WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
-				AND d.classid = 'pg_class'::regclass AND d.deptype = 'i' LIMIT 1) END,
-			'comment', col_description(c.oid, a.attnum))) ORDER BY a.attnum)
-			FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-				WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)))
-	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid IN (` + ownTables() + `)
-		ORDER BY n.nspname, c.relname`,
-
-		`SELECT json_strip_nulls(json_build_object('table', k.conrelid, 'name', k.conname, 'type', k.contype,
-		'expr', pg_get_expr(k.conbin, k.conrelid), 'index', k.conindid,
-		'columns', ` + columnsOf("k.conrelid", "k.conkey") + `, 'tocolumns', ` + columnsOf("k.confrelid",
-			"k.confkey") + `, 'to', ` + relationName("k.confrelid") + `,
-		'update', k.confupdtype, 'delete', k.confdeltype, 'setcolumns', ` + columnsOf("k.conrelid",
-			"(SELECT array_agg(s::int2) FROM jsonb_array_elements_text("+
-				"CASE jsonb_typeof(j->'confdelsetcols') WHEN 'array' THEN j->'confdelsetcols' END) s)") + `,
-		'full', k.confmatchtype = 'f', 'deferrable', k.condeferrable, 'deferred', k.condeferred,
-			'valid', k.convalidated, 'enforced', coalesce((j->>'conenforced')::boolean, true),
-		'period', coalesce((j->>'conperiod')::boolean, false), 'local', k.conislocal, 'noinherit', k.connoinherit,
-			'comment', obj_description(k.oid, 'pg_constraint')))
-	FROM pg_constraint k, to_jsonb(k) j WHERE k.contype IN ('c', 'p', 'u', 'f', 'x')
-		AND NOT (k.contype = 'f' AND k.conparentid <> 0) AND k.conrelid IN (` + ownTables() + `)
-		ORDER BY k.conname, k.oid`,
-
-		`SELECT json_strip_nulls(json_build_object('oid', i.indexrelid, 'table', i.indrelid, 'name', c.relname,
-		'method', m.amname, 'unique', i.indisunique,
-		'constraint', EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid
-			AND k.contype IN ('p', 'u', 'x')),
-		'nullsnotdistinct', coalesce((to_jsonb(i)->>'indnullsnotdistinct')::boolean, false),
-			'expression', i.indexprs IS NOT NULL, 'partial', i.indpred IS NOT NULL,
-		'clustered', i.indisclustered, 'replicaidentity', i.indisreplident,
-			'comment', obj_description(c.oid, 'pg_class'),
-		'columns',
-			(SELECT
-			json_agg(` + keyOf("u.at", "u.class", collationOf("u.coll", "coalesce(a.attcollation, 0)"), "u.flags") + `
-			FROM unnest(i.indkey::int2[], i.indclass::oid[], i.indcollation::oid[], i.indoption::int2[])
-				WITH ORDINALITY u(number, class, coll, flags, at)
-			LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid
-				AND a.attnum = u.number ` + opClass + ` WHERE u.at <= i.indnkeyatts),
-		'include', (SELECT json_agg(a.attname ORDER BY u.at) FROM unnest(i.indkey::int2[])
-			WITH ORDINALITY u(number, at) JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = u.number
-			WHERE u.at > i.indnkeyatts)))
-	FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
-	WHERE i.indrelid IN (` + ownTables() + `) AND (i.indisvalid OR c.relkind = 'I') ORDER BY c.relname`,
-
-		programQuery(),
+		sequenceQuery(), tableQuery(), constraintQuery(), indexQuery(), programQuery(),
 
 		`SELECT json_build_object('comment', coalesce(shobj_description(oid, 'pg_database'), '')) FROM pg_database
 		WHERE datname = current_database()`,
 	}
 }
 
+// sequenceQuery returns the query of the sequences, with the name that reads each of them.
+func sequenceQuery() string {
+	return `SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', relname,
+	'type', format_type(seqtypid, NULL), 'start', seqstart::text, 'increment', seqincrement::text,
+	'min', seqmin::text, 'max', seqmax::text, 'cache', seqcache::text, 'cycle', seqcycle,
+		'comment', obj_description(c.oid, 'pg_class'),
+	'owner', (SELECT json_build_object('table', ` + relationName("d.refobjid") + `, 'column', a.attname)
+		FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+		WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass
+			AND d.deptype IN ('a', 'i') LIMIT 1))), format('%I.%I', nspname, relname)
+	FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid JOIN pg_namespace n ON n.oid = relnamespace
+	WHERE relpersistence <> 't' AND ` +
+		ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid") + ` ORDER BY nspname, relname`
+}
+
+// tableQuery returns the query of the tables and views.
+func tableQuery() string {
+	return `SELECT json_strip_nulls(json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname,
+	'unlogged', c.relpersistence = 'u', 'options', c.reloptions, 'identity', c.relreplident,
+	'bound', pg_get_expr(c.relpartbound, c.oid), 'partition', c.relispartition,
+		'comment', obj_description(c.oid, 'pg_class'),
+	'parents', (SELECT json_agg(` + relationName("i.inhparent") + ` ORDER BY inhseqno) FROM pg_inherits i
+		WHERE i.inhrelid = c.oid),
+	'partitionkey', (SELECT json_build_object('strategy', p.partstrat,
+		'expr', pg_get_expr(p.partexprs, c.oid), 'columns',
+		(SELECT json_agg(` + keyOf("u.at", "u.class", collationOf("u.coll", "coalesce(a.attcollation, 0)"), "0") + `
+			FROM unnest(p.partattrs::int2[], p.partclass::oid[], p.partcollation::oid[])
+				WITH ORDINALITY u(number, class, coll, at)
+			LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number ` + opClass + `))
+		FROM pg_partitioned_table p WHERE p.partrelid = c.oid),
+	'columns',
+		(SELECT json_agg(json_strip_nulls(json_build_object('name', a.attname, 'type', a.atttypid,
+		'mod', CASE WHEN a.atttypmod >= 0 THEN format_type(a.atttypid, a.atttypmod) END,
+		'not_null', a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint k
+			WHERE k.conrelid = c.oid AND k.contype = 'n' AND k.conkey[1] = a.attnum AND NOT k.convalidated),
+		'default', CASE WHEN a.attgenerated = '' THEN (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef
+			WHERE adrelid = c.oid AND adnum = a.attnum) END,
+		'generated', a.attgenerated <> '', 'identity', a.attidentity,
+			'local', a.attislocal, 'collation', ` + collationOf("a.attcollation", "t.typcollation") + `,
+		'sequence', CASE WHEN a.attidentity <> '' THEN (SELECT ` + relationName("d.objid") + ` FROM pg_depend d
+			WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
+			AND d.classid = 'pg_class'::regclass AND d.deptype = 'i' LIMIT 1) END,
+		'comment', col_description(c.oid, a.attnum))) ORDER BY a.attnum)
+		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+			WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)))
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid IN (` + ownTables() + `)
+	ORDER BY n.nspname, c.relname`
+}
+
+// constraintQuery returns the query of the constraints.
+func constraintQuery() string {
+	return `SELECT json_strip_nulls(json_build_object('table', k.conrelid, 'name', k.conname, 'type', k.contype,
+	'expr', pg_get_expr(k.conbin, k.conrelid), 'index', k.conindid,
+	'columns', ` + columnsOf("k.conrelid", "k.conkey") + `, 'tocolumns', ` + columnsOf("k.confrelid",
+		"k.confkey") + `, 'to', ` + relationName("k.confrelid") + `,
+	'update', k.confupdtype, 'delete', k.confdeltype, 'setcolumns', ` + columnsOf("k.conrelid",
+		"(SELECT array_agg(s::int2) FROM jsonb_array_elements_text("+
+			"CASE jsonb_typeof(j->'confdelsetcols') WHEN 'array' THEN j->'confdelsetcols' END) s)") + `,
+	'full', k.confmatchtype = 'f', 'deferrable', k.condeferrable, 'deferred', k.condeferred,
+		'valid', k.convalidated, 'enforced', coalesce((j->>'conenforced')::boolean, true),
+	'period', coalesce((j->>'conperiod')::boolean, false), 'local', k.conislocal, 'noinherit', k.connoinherit,
+		'comment', obj_description(k.oid, 'pg_constraint')))
+	FROM pg_constraint k, to_jsonb(k) j WHERE k.contype IN ('c', 'p', 'u', 'f', 'x')
+	AND NOT (k.contype = 'f' AND k.conparentid <> 0) AND k.conrelid IN (` + ownTables() + `)
+	ORDER BY k.conname, k.oid`
+}
+
+// indexQuery returns the query of the indexes.
+func indexQuery() string {
+	return `SELECT json_strip_nulls(json_build_object('oid', i.indexrelid, 'table', i.indrelid, 'name', c.relname,
+	'method', m.amname, 'unique', i.indisunique,
+	'constraint', EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid
+		AND k.contype IN ('p', 'u', 'x')),
+	'nullsnotdistinct', coalesce((to_jsonb(i)->>'indnullsnotdistinct')::boolean, false),
+		'expression', i.indexprs IS NOT NULL, 'partial', i.indpred IS NOT NULL,
+	'clustered', i.indisclustered, 'replicaidentity', i.indisreplident,
+		'comment', obj_description(c.oid, 'pg_class'),
+	'columns',
+		(SELECT json_agg(` + keyOf("u.at", "u.class", collationOf("u.coll", "coalesce(a.attcollation, 0)"),
+		"u.flags") + `
+		FROM unnest(i.indkey::int2[], i.indclass::oid[], i.indcollation::oid[], i.indoption::int2[])
+			WITH ORDINALITY u(number, class, coll, flags, at)
+		LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid
+			AND a.attnum = u.number ` + opClass + ` WHERE u.at <= i.indnkeyatts),
+	'include', (SELECT json_agg(a.attname ORDER BY u.at) FROM unnest(i.indkey::int2[])
+		WITH ORDINALITY u(number, at) JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = u.number
+		WHERE u.at > i.indnkeyatts)))
+	FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
+	WHERE i.indrelid IN (` + ownTables() + `) AND (i.indisvalid OR c.relkind = 'I') ORDER BY c.relname`
+}
+
 // opClass joins the operator class of a key's column.
 const opClass = `LEFT JOIN pg_opclass o ON o.oid = u.class LEFT JOIN pg_namespace os ON os.oid = o.opcnamespace
-	LEFT JOIN pg_depend od ON od.classid = 'pg_opclass'::regclass AND od.objid = o.oid AND od.deptype = 'e' LEFT
-		JOIN pg_extension oe ON oe.oid = od.refobjid`
+	LEFT JOIN pg_depend od ON od.classid = 'pg_opclass'::regclass AND od.objid = o.oid AND od.deptype = 'e'
+	LEFT JOIN pg_extension oe ON oe.oid = od.refobjid`
 
 // columnsOf returns an expression for the names of columns by their numbers, NULL if there are
 // none.
