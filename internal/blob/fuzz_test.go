@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,13 +70,14 @@ func FuzzKey(f *testing.F) {
 // FuzzBucketURL checks that opening a bucket with any URL gives an error that shows no secret.
 func FuzzBucketURL(f *testing.F) {
 	for _, seed := range []string{"s3://b", "s3://b/p?endpoint=http://127.0.0.1:9", "s3://K:verysecret@b",
-		"s3://b?endpoint=x", "s3://b?lookup=dns&region=eu", "s3://b?a=b", "", "s3://%zz", "s3://[::1]/x"} {
+		"s3://b?endpoint=x", "s3://b?lookup=dns&region=eu", "s3://b?a=b", "", "s3://%zz", "s3://[::1]/x",
+		"s3://b:9000/p"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, rawURL string) {
 		s, err := OpenS3(t.Context(), rawURL, nil)
-		if err == nil && s.bucket == "" {
-			t.Fatalf("%q opens no bucket", rawURL)
+		if u, _ := url.Parse(rawURL); err == nil && (s.bucket == "" || u.Port() != "") {
+			t.Fatalf("%q opens the bucket %q", rawURL, s.bucket)
 		}
 		if err != nil && (snap.CodeOf(err) != snap.CodeUsage || strings.Contains(rawURL, ":verysecret@") &&
 			strings.Contains(err.Error(), "verysecret")) {

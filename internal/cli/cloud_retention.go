@@ -67,7 +67,7 @@ snapshots that the rules would delete.`,
 		Args: command.ExactArgs("target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.KeepLast <= 0 && r.KeepDays <= 0 {
-				return snap.Usage("retention set needs --keep-last or --keep-days, greater than 0",
+				return snap.Usage("cloud retention set needs --keep-last or --keep-days, greater than 0",
 					command.UsageHint(cmd))
 			}
 			conn, err := a.connect()

@@ -31,14 +31,18 @@ func integerWithin(r *rand.Rand, c ColumnRule, _ string) string {
 	return strconv.FormatInt(low+r.Int64N(high-low+1), 10)
 }
 
-// wholeBounds returns the bounds of the mask integer, which are 0 and 1,000,000 by default.
+// wholeBounds returns the bounds of the mask integer, which are 0 and 1,000,000 by default. If only
+// min is given and is not less than 1,000,000, the range has its default width.
 func wholeBounds(c ColumnRule) (low, high int64) {
 	low, err := strconv.ParseInt(string(c.Min), 10, 64)
 	if err != nil {
 		low = 0
 	}
 	if high, err = strconv.ParseInt(string(c.Max), 10, 64); err != nil {
-		high = max(low, 1_000_000)
+		high = 1_000_000
+		if low >= high {
+			high = low + min(high, math.MaxInt64-low)
+		}
 	}
 	return low, high
 }
@@ -55,14 +59,18 @@ func numberWithin(r *rand.Rand, c ColumnRule, _ string) string {
 	return strconv.FormatFloat(n, 'f', decimals, 64)
 }
 
-// numberBounds returns the bounds of the mask number, which are 0 and 1,000 by default.
+// numberBounds returns the bounds of the mask number, which are 0 and 1,000 by default. If only min
+// is given and is not less than 1,000, the range has its default width.
 func numberBounds(c ColumnRule) (low, high float64) {
 	low, err := strconv.ParseFloat(string(c.Min), 64)
 	if err != nil {
 		low = 0
 	}
 	if high, err = strconv.ParseFloat(string(c.Max), 64); err != nil {
-		high = max(low, 1000)
+		high = 1000
+		if low >= high {
+			high += low
+		}
 	}
 	return low, high
 }
@@ -79,7 +87,8 @@ func parseTime(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// dateBounds returns the bounds of the mask date, which are 1970-01-01 and 2019-12-31 by default.
+// dateBounds returns the bounds of the mask date, which are 1970-01-01 and 2019-12-31 by default. If
+// only min is given and is not before 2019-12-31, the range has 50 years.
 func dateBounds(c ColumnRule) (low, high time.Time) {
 	low, ok := parseTime(string(c.Min))
 	if !ok {
@@ -87,6 +96,9 @@ func dateBounds(c ColumnRule) (low, high time.Time) {
 	}
 	if high, ok = parseTime(string(c.Max)); !ok {
 		high = time.Date(2019, 12, 31, 0, 0, 0, 0, time.UTC)
+		if !low.Before(high) {
+			high = low.AddDate(50, 0, 0)
+		}
 	}
 	return low, high
 }
