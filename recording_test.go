@@ -18,6 +18,7 @@ var shown = []string{
 	"alice@acme$ snapcli cloud snapshots share .* --org",
 	"gary@globex$ snapcli cloud snapshots\n",
 	"gary@globex$ snapcli pull ",
+	"gary@globex$ snapcli targets add ",
 	"gary@globex$ snapcli load ",
 	"alice@acme$ snapcli cloud snapshots unshare .* --group",
 	"alice@acme$ snapcli cloud snapshots unshare .* --org",

@@ -15,7 +15,7 @@ type Card struct {
 	Collation     string      `json:"collation,omitempty"`
 	From          string      `json:"from,omitempty" doc:"name of the snapshot that a masked copy was made from"`
 	Masking       *Masking    `json:"masking,omitempty" doc:"how a masked copy was made; absent for originals"`
-	Subset        *CardSubset `json:"subset,omitempty" doc:"set if the snapshot does not hold every row"`
+	Subset        *CardSubset `json:"subset,omitempty" doc:"absent if the snapshot is not a subset"`
 	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"number of tables that a long list leaves out"`
 	Tables        []CardTable `json:"tables,omitempty"`
 
@@ -45,7 +45,7 @@ type Masking struct {
 
 // CardSubset describes how the rows of a subset were chosen.
 type CardSubset struct {
-	Percent    float64         `json:"percent,omitempty" doc:"percentage of the starting rows without a condition"`
+	Percent    float64         `json:"percent,omitempty" doc:"percentage taken from tables without a condition"`
 	Start      []string        `json:"start,omitempty" doc:"tables in which rows were chosen"`
 	Conditions []CardCondition `json:"conditions,omitempty"`
 }
@@ -66,7 +66,7 @@ type CardTable struct {
 	Dropped bool         `json:"rows_dropped,omitempty" doc:"masking dropped its rows"`
 	Columns []CardColumn `json:"columns,omitempty"`
 	Parts   []CardPart   `json:"parts,omitempty" doc:"keys, indexes, constraints and triggers"`
-	Differ  *CardRows    `json:"differ,omitempty" doc:"how many rows differ from since; sent only to the service"`
+	Differ  *CardRows    `json:"differ,omitempty" doc:"rows that differ from the earlier one; sent only to the service"`
 }
 
 // CardRows counts the rows of a table that differ between two snapshots. In a table without a

@@ -63,7 +63,7 @@ type RetentionRun struct {
 type RetentionResult struct {
 	DryRun    bool       `json:"dry_run"`
 	Snapshots []Snapshot `json:"snapshots"`
-	More      bool       `json:"more" doc:"the rules delete more snapshots than one call does; call again"`
+	More      bool       `json:"more" doc:"one call does not delete all of them; call again"`
 }
 
 // Webhook is an address that receives the organization's events. It is a URL or an e-mail address.
@@ -75,12 +75,12 @@ type Webhook struct {
 	Format         string             `json:"format" doc:"standard, slack, teams, discord or mail"`
 	CreatedAt      time.Time          `json:"created_at"`
 	CreatedBy      string             `json:"created_by,omitempty"`
-	Waiting        int64              `json:"waiting" doc:"number of messages that are neither accepted nor given up"`
+	Waiting        int64              `json:"waiting" doc:"messages that are neither accepted nor given up on"`
 	Failures       int                `json:"failures" doc:"number of failed attempts in a row"`
 	PausedUntil    *time.Time         `json:"paused_until,omitempty" doc:"next attempt, after repeated failures"`
 	DisabledAt     *time.Time         `json:"disabled_at,omitempty" doc:"since then nothing is sent; absent if enabled"`
 	DisabledReason string             `json:"disabled_reason,omitempty"`
-	OldSecretUntil *time.Time         `json:"old_secret_until,omitempty" doc:"the old secret also signs until then"`
+	OldSecretUntil *time.Time         `json:"old_secret_until,omitempty" doc:"until then, the old secret is also used"`
 }
 
 // WebhookList is the body of GET /webhooks.
@@ -92,7 +92,7 @@ type WebhookList struct {
 // address.
 type WebhookRequest struct {
 	URL    string             `json:"url" minLength:"1" maxLength:"2000" example:"https://hooks.example/x"`
-	Events []snap.AuditAction `json:"events,omitempty" doc:"none means all" example:"[\"snapshot.pushed\"]"`
+	Events []snap.AuditAction `json:"events,omitempty" doc:"absent means all" example:"[\"snapshot.pushed\"]"`
 	Format string             `json:"format,omitempty" enum:"standard,slack,teams,discord,mail" default:"standard"`
 }
 
@@ -104,7 +104,7 @@ type NewWebhook struct {
 
 // RotateRequest gives a webhook a new secret.
 type RotateRequest struct {
-	Overlap string `json:"overlap,omitempty" example:"24h" doc:"how long the old secret also signs; 24h when absent"`
+	Overlap string `json:"overlap,omitempty" example:"24h" doc:"how long the old secret is also used; 24h when absent"`
 }
 
 // WebhookTest is the result of a test message.
@@ -118,7 +118,7 @@ type WebhookTest struct {
 // time.
 type ReplayRequest struct {
 	Delivery string     `json:"delivery,omitempty" maxLength:"200" doc:"ID of a delivery"`
-	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"send given-up messages since then"`
+	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"send the given-up messages again"`
 	All      bool       `json:"all,omitempty" doc:"with since: also send the messages that the receiver accepted"`
 }
 

@@ -40,7 +40,7 @@ func open(path string, b bounds) (*Reader, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = corrupt("it is not a file", nil)
+		err = corrupt("it is not a regular file", nil)
 	}
 	if err == nil {
 		var r *Reader
@@ -56,8 +56,8 @@ func open(path string, b bounds) (*Reader, error) {
 // NewReader reads and checks the header, footer and manifest. It does not read the sections: call
 // [Reader.Verify] before trusting them. It fails with code corrupt_snapshot for a damaged file, and
 // with invalid for a newer format. For an encrypted file it reads only the public part; see
-// [Reader.Unlock]. It rejects a manifest that would need more than about 32 MiB of memory as
-// corrupt.
+// [Reader.Unlock]. It rejects as corrupt any manifest that would need more than about
+// 32 MiB of memory.
 func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	return newReader(src, size, foreignBounds())
 }
@@ -131,7 +131,8 @@ func (r *Reader) readAt(p []byte, at int64) error {
 	return fmt.Errorf("read the snapshot file: %w", err)
 }
 
-// Manifest returns the file's manifest. For a locked file it contains only engine and type.
+// Manifest returns the file's manifest. For a locked file it contains only the format, the engine
+// and the type.
 func (r *Reader) Manifest() Manifest {
 	if r.sealed != nil && r.sealed.inside != nil {
 		return r.sealed.inside.manifest

@@ -21,7 +21,7 @@ import (
 // PartsPath is the path below the public URL at which a [Folder]'s handler accepts parts.
 const PartsPath = "/blobs/parts/"
 
-// Folder is a [Store] in a folder of the local disk, for one process at a time.
+// Folder is a [Store] in a folder on the local disk, for one process at a time.
 //
 //	objects/3f/acme%2Fsnap_7h2k    an object, below two digits of its key's hash
 //	uploads/<id>/head              the announcement: key, size and size of a part
@@ -40,7 +40,7 @@ type Folder struct {
 	recheckWait time.Duration
 	rechecks    Tasks        // rehashing of the parts that an earlier process confirmed
 	leave       int64        // bytes that uploads must leave free on the disk
-	arriving    atomic.Int64 // bytes that have not been read yet, of the parts that are being received
+	arriving    atomic.Int64 // bytes still to be read of the parts that are being received
 
 	mu      sync.Mutex
 	uploads map[string]*upload
@@ -69,7 +69,7 @@ func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Fo
 	case disk.Full(err):
 		return nil, storageFull(err)
 	case err != nil:
-		return nil, snap.Usage("cannot create the folder of objects: "+err.Error(),
+		return nil, snap.Usage("cannot create the folders of the object store: "+err.Error(),
 			"check the folder's parent and its permissions, or choose another data_dir")
 	}
 	return f, nil
@@ -156,6 +156,6 @@ func (f *Folder) Ping(context.Context) error {
 	if err == nil {
 		return nil
 	}
-	return &snap.Error{Code: snap.CodeUnavailable, Detail: "the blob folder cannot be written",
+	return &snap.Error{Code: snap.CodeUnavailable, Detail: "the service cannot write to its blob folder",
 		Hint: "check data_dir and its disk", Cause: err}
 }

@@ -53,13 +53,13 @@ func (a *app) cloneCommand() *cobra.Command {
 	var from string
 	var terminate, withPassword bool
 	cmd := &cobra.Command{
-		Use:   "clone TARGET",
+		Use:   "clone [TARGET]",
 		Short: "Make a database of your own from a snapshot, in about a second",
 		Long: `Clone makes a new database from a snapshot of a target and prints its URL. The
 first clone of a snapshot loads it once into a template on the server of the
-target's destination (SQLite: into a file in the data folder). Each clone is a
-copy of the template. With --from, clone makes a branch: a copy of the current
-content of another clone.
+target's destination, or on its scratch server if it has no destination (SQLite:
+into a file in the data folder). Each clone is a copy of the template. With
+--from, clone makes a branch: a copy of the current content of another clone.
 
 When a clone has expired, the next snapcli command drops it; to drop it earlier,
 use ` + "`snapcli clones drop`" + `. A target that is marked as production refuses clones.

@@ -60,7 +60,7 @@ To find out who could see a snapshot on a given day, use
 	cmd.Flags().StringVar(&f.since, "since", "",
 		"only from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
 	cmd.Flags().StringVar(&f.until, "until", "", "only before this time")
-	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most `n`")
+	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most `n` entries")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all entries")
 	cmd.Flags().BoolVar(&f.verify, "verify", false, "prove that no entry was changed or removed")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all", "verify")

@@ -76,7 +76,7 @@ search.`,
 	cmd.Flags().BoolVar(&f.shared, "shared", false, "only those whose Shared column says Yes")
 	cmd.Flags().BoolVar(&f.mine, "mine", false, "only those you pushed")
 	cmd.Flags().BoolVar(&f.received, "received", false, "only those that other organizations share with yours")
-	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most `n`")
+	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most `n` snapshots")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all snapshots")
 	cmd.Flags().StringVar(&f.since, "since", "",
 		"only those pushed from this time on: 2026-11-21, or 7d for seven days ago")

@@ -17,8 +17,9 @@ func (a *app) sharesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shares SNAPSHOT-ID",
 		Short: "List the shares of a snapshot",
-		Long: `Shares lists the groups that a snapshot is shared with, then the other
-organizations. Only owners and admins of the organization see the second list.
+		Long: `Shares says whether a snapshot is shared org-wide. Then it lists the groups that
+the snapshot is shared with, and the other organizations. Only owners and admins
+of the organization see the list of organizations.
 
 For a snapshot that another organization shares with yours, the command shows
 only that organization and when the share ends.`,

@@ -24,7 +24,7 @@ func (a *app) uploadsListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List your unfinished uploads",
-		Long: `List shows the pushes that you started and did not finish. Run the same push
+		Long: `The list shows the pushes that you started and did not finish. Run the same push
 again to resume one. An upload without progress for two days is removed.`,
 		Example: examples("see your unfinished uploads", "snapcli cloud uploads"),
 		Args:    command.NoArgs,

@@ -16,7 +16,7 @@ import (
 func encryptFlags(cmd *cobra.Command, e *local.Encryption) {
 	cmd.Flags().StringArrayVar(&e.To, "encrypt-to", nil,
 		"recipient: a public key, or a file of them; can be repeated (default: the target's)")
-	cmd.Flags().BoolVar(&e.None, "no-encrypt", false, "write the snapshot unencrypted in any case")
+	cmd.Flags().BoolVar(&e.None, "no-encrypt", false, "write the snapshot unencrypted, whatever is configured")
 	cmd.MarkFlagsMutuallyExclusive("encrypt-to", "no-encrypt")
 }
 

@@ -20,7 +20,7 @@ func (a *app) pullCommand() *cobra.Command {
 		Long: `Pull downloads a cloud snapshot through a presigned URL, verifies every byte and
 keeps it on this machine. It pulls the newest snapshot of the target that you
 can see; --snapshot-id selects another one by its ID or the start of it. Without
---cloud, it pulls from a storage profile from the config file, where the ID of a
+--cloud, it pulls from a storage profile in the config file. There, the ID of a
 snapshot is its name.
 
 If this machine has an earlier snapshot of the target from the cloud, only the

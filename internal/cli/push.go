@@ -61,7 +61,7 @@ that is in the cloud already is not sent twice.`,
 	cmd.Flags().BoolVar(&o.Full, "full", false, "send the whole file, not only what changed")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	cmd.Flags().Var(&cardChoice{&o.Card}, "card",
-		"publish the full card, only its tables, or none (default: full; none for an encrypted snapshot)")
+		"card to publish: full, tables or none (default: full; none for an encrypted snapshot)")
 	identityFlag(cmd, &o.Identity)
 	a.jsonFlag(cmd)
 	return cmd

@@ -27,7 +27,7 @@ func (a *app) localListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the snapshots on this machine",
-		Long: "List shows the snapshots on this machine, newest first.\n`snapcli cloud snapshots` lists those " +
+		Long: "The list shows the snapshots on this machine, newest first.\n`snapcli cloud snapshots` lists those " +
 			"in the cloud." + `
 
 The column New estimates how much of a snapshot's data is new since the previous
@@ -113,7 +113,7 @@ func viewProvenance(p local.Provenance) provenanceView { return provenanceView(p
 // subsetView describes how the rows of a subset were chosen.
 type subsetView struct {
 	Where   map[string]string `json:"where,omitempty" doc:"condition of the starting rows by table; empty if masked"`
-	Percent float64           `json:"percent,omitempty" doc:"percentage of the starting rows without a condition"`
+	Percent float64           `json:"percent,omitempty" doc:"percentage taken from tables without a condition"`
 	Start   []string          `json:"start,omitempty" doc:"tables in which rows were chosen"`
 }
 

@@ -99,7 +99,7 @@ func (a *app) printTargets(list []local.Target) error {
 // limitsView is the subset of a target's configuration.
 type limitsView struct {
 	Where   map[string]string `json:"where,omitempty" doc:"SQL condition of the starting rows by table"`
-	Percent float64           `json:"percent,omitempty" doc:"percentage of the starting rows without a condition"`
+	Percent float64           `json:"percent,omitempty" doc:"percentage taken from tables without a condition"`
 	Rows    int64             `json:"rows,omitempty" doc:"maximum number of rows, instead of where and percent"`
 	MaxSize string            `json:"max_size,omitempty" doc:"maximum size, instead of where and percent"`
 }

@@ -85,10 +85,11 @@ func (a *app) trustAddCommand() *cobra.Command {
 		Use:   "add org:SLUG|EMAIL",
 		Short: "Trust an organization or a person",
 		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the functions, triggers, views and
-other programs in snapshots that another organization shares with you. To trust
-a colleague in your own organization, give their e-mail address. You cannot
-trust a single person in another organization, because organizations do not
-reveal to others who pushed a snapshot.`,
+other programs in snapshots that another organization shares with you. Your own
+organization is trusted. If the config file has trust.own_organization: false,
+give the e-mail address of a colleague to trust that person. You cannot trust a
+single person in another organization, because organizations do not reveal to
+others who pushed a snapshot.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague",
 			"snapcli trust add mia@acme.example"),
 		Args: command.ExactArgs("name"),

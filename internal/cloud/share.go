@@ -13,7 +13,7 @@ import (
 
 // Confirmation is the parameter that confirms a share of unsanitized data.
 type Confirmation struct {
-	Confirmed bool `query:"confirm_unsanitized" doc:"shares unmasked data if unsanitized_shares is ask"`
+	Confirmed bool `query:"confirm_unsanitized" doc:"confirms that unmasked data is shared"`
 }
 
 type shareInput struct {
@@ -196,7 +196,7 @@ func (s *Service) expiry(at *time.Time, in int64) (time.Time, error) {
 	now := s.now()
 	switch {
 	case at != nil && in != 0:
-		return time.Time{}, wrongExpiry("expires_in", "is combined with expires_at", "use one of the two")
+		return time.Time{}, wrongExpiry("expires_in", "cannot be combined with expires_at", "use one of the two")
 	case in != 0:
 		return now.Add(time.Duration(in) * time.Second).UTC().Truncate(time.Millisecond), nil
 	case at == nil:
@@ -255,7 +255,7 @@ func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.Sh
 	return &body[api.ShareChanges]{api.ShareChanges{Changes: each(ended, wireShareChange)}}, nil
 }
 
-// checkRecipients refuses a change that names no share. It also refuses a change of cross-org
+// checkRecipients refuses a change that names no recipient. It also refuses a change of cross-org
 // shares by a caller who is only allowed to change other shares.
 func (s *Service) checkRecipients(ctx context.Context, with snap.Shares) error {
 	c := callOf(ctx)

@@ -11,7 +11,7 @@ import (
 	"snap/internal/look"
 )
 
-// changeSnapshot carries out a form of a snapshot's page: it makes, changes or ends a share, writes
+// changeSnapshot handles a form on a snapshot's page: it makes, changes or ends a share, writes
 // the description, asks for access, or answers a request for access.
 func (s *Server) changeSnapshot(v *visit) (string, error) {
 	ctx, id := v.r.Context(), v.r.PathValue("id")

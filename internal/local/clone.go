@@ -313,8 +313,9 @@ func (a *Agent) cloneExpiry(t Target, ttl time.Duration) (time.Time, error) {
 }
 
 // cloneServer returns, in the form of [serverRecord], the server where a target's clones are made:
-// that of the destination, otherwise the scratch server. It fails if that database is the target's
-// source or a production database. SQLite clones are in the data directory.
+// the destination's, or the scratch server if there is no destination. It fails if the target is
+// marked as production, or if the database in that server's URL is the target's source or looks like
+// production. SQLite clones are in the data directory.
 func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 	if t.Production {
 		return "", snap.Forbidden(fmt.Sprintf("the target %q is marked as production, so no clones are made of it",
@@ -336,18 +337,19 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 		return "", err
 	}
 	if to.kind != s.Engine {
-		return "", snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, but the destination of %q is a %s "+
-			"database", s.Name, s.Engine, t.Name, to.kind), "give the target a destination of the same kind")
+		return "", snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, but the clones of %q would be "+
+			"made on a server for %s", s.Name, s.Engine, t.Name, to.kind),
+			"give the target a destination of the same kind")
 	}
 	if why := a.production(t, to); why != "" {
-		return "", snap.Forbidden(fmt.Sprintf("the destination %s %s, so no clones are made on its server", to.shown,
+		return "", snap.Forbidden(fmt.Sprintf("the database %s %s, so no clones are made on its server", to.shown,
 			why), "give the target a destination on a server for development")
 	}
 	return serverRecord(on), nil
 }
 
 // templateLoad returns a function that loads a snapshot into a new database by the same rules as
-// [Agent.Load]. It trusts the snapshot's author at most to the level trust.
+// [Agent.Load]. It never trusts the snapshot's author more than trust allows.
 func (a *Agent) templateLoad(s Snapshot, on clone.Source, trust engine.Trust, o CloneOptions,
 	p Progress) clone.Load {
 	return func(ctx context.Context, url string) (string, error) {

@@ -8,7 +8,7 @@ type Config struct {
 	Targets         map[string]Target         `yaml:"targets" koanf:"targets"`
 	StorageProfiles map[string]StorageProfile `yaml:"storage_profiles" koanf:"storage_profiles"`
 	Identities      []string                  `yaml:"identities" koanf:"identities"`         // key files, or ${NAME}
-	PostgresTools   []string                  `yaml:"postgres_tools" koanf:"postgres_tools"` // folders; none: see PATH
+	PostgresTools   []string                  `yaml:"postgres_tools" koanf:"postgres_tools"` // folders; if empty, PATH
 	Trust           TrustSpec                 `yaml:"trust,omitempty" koanf:"trust"`
 }
 
@@ -97,8 +97,8 @@ type ClonesSpec struct {
 }
 
 // SubsetSpec limits the snapshots of a target to some rows and the rows related to them. The zero
-// value includes every row. Rows and MaxSize exclude each other, and also exclude Where and
-// Percent.
+// value includes every row. Rows and MaxSize cannot be combined with each other, nor with
+// Where or Percent.
 type SubsetSpec struct {
 	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // conditions of the starting rows, by table
 	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of rows in the other tables

@@ -27,9 +27,9 @@ func (p *program) transfer() *cobra.Command {
 			"stay as they are.\n\n" +
 			"The destination must be empty. Transfer reads every object and row back from the\n" +
 			"destination and compares it with the source. Run an interrupted transfer again to\n" +
-			"resume it. Until the transfer ends, no service starts on the destination. Then the\n" +
-			"source is marked as moved, and `snapcloud serve` refuses to start there; nothing\n" +
-			"else in the source changes.\n\n" +
+			"resume it. Until the transfer ends, the service refuses to start on the\n" +
+			"destination. Then the source is marked as moved, and `snapcloud serve` refuses to\n" +
+			"start there; nothing else in the source changes.\n\n" +
 			"SNAPCLOUD_ environment variables apply only to --config. ${NAME} works in both files.",
 		Example: "  snapcloud transfer --config snapcloud.yaml --to replicas.yaml --dry-run\n" +
 			"  snapcloud transfer --config snapcloud.yaml --to replicas.yaml",
@@ -75,7 +75,8 @@ func (p *program) moveService(ctx context.Context, to string, dryRun bool) error
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "start the service with %s; the source is marked as moved, and no service starts there\n", to)
+	fmt.Fprintf(p.stderr,
+		"start the service with %s; the source is marked as moved, and the service no longer starts there\n", to)
 	return nil
 }
 

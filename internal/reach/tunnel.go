@@ -205,10 +205,11 @@ func (t *Tunnel) failed(how, hint string, cause error) error {
 func (t *Tunnel) forwardingError(address string, err *ssh.OpenChannelError) error {
 	if err.Reason == ssh.ConnectionFailed {
 		return t.failed(fmt.Sprintf("cannot reach %s", address),
-			"check the host and port in the URL, as the SSH server sees them", err)
+			"check the host and port, or the socket, in the URL, as the SSH server sees them", err)
 	}
 	return t.failed(fmt.Sprintf("does not allow connections to %s", address),
-		"allow them there: AllowTcpForwarding and PermitOpen in sshd_config", err)
+		"allow them in its sshd_config: AllowTcpForwarding and PermitOpen, or for a socket AllowStreamLocalForwarding",
+		err)
 }
 
 // conn is a connection through a tunnel. It is closed when a deadline is reached, because SSH

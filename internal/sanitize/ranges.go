@@ -88,7 +88,7 @@ func parseTime(text string) (time.Time, bool) {
 }
 
 // dateBounds returns the bounds of the mask date, which are 1970-01-01 and 2019-12-31 by default. If
-// only min is given and is not before 2019-12-31, the range has 50 years.
+// only min is given and is not before 2019-12-31, the range spans 50 years.
 func dateBounds(c ColumnRule) (low, high time.Time) {
 	low, ok := parseTime(string(c.Min))
 	if !ok {

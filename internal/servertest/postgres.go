@@ -24,8 +24,8 @@ import (
 func init() { _ = os.Setenv("PGCONNECT_TIMEOUT", "60") }
 
 // Postgres returns the URL of a fresh, empty database on a real PostgreSQL server. All tests of one
-// process share the server. It is started at the first call on a free loopback port and ends with
-// the process, however the process ends; no TestMain is needed. The database is dropped when the
+// process share the server. The first call starts it, on a free loopback port. It ends with the
+// process, however the process ends; no TestMain is needed. The database is dropped when the
 // test ends. The test is skipped when PostgreSQL is not installed.
 //
 // The server runs without fsync: it is for tests, not for measuring writes.
@@ -97,7 +97,7 @@ func (s *server) copy(t testing.TB, name, template string) {
 	}
 }
 
-// CrashingPostgres is like [Postgres], with a server of the test's own, and a function that crashes
+// CrashingPostgres is like [Postgres], but the test gets its own server, and a function that crashes
 // and restarts it. The function returns when the server answers again.
 func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	t.Helper()
@@ -279,7 +279,7 @@ func initialize(bin, dir string, as *account) error {
 	return copyInitial(bin, filepath.Join(dir, "data"), as, func(first string) error { return initdb(bin, first, as) })
 }
 
-// initdb makes the data folder dir/data of a server that never ran.
+// initdb makes the data folder dir/data of a server that has never run.
 func initdb(bin, dir string, as *account) error {
 	if err := changeOwner(as, dir); err != nil {
 		return err
@@ -294,8 +294,8 @@ func initdb(bin, dir string, as *account) error {
 	return nil
 }
 
-// startWith starts a server. prepare makes the server's data as dir/data and returns further
-// settings.
+// startWith starts a server. prepare creates the server's data folder, dir/data, and returns
+// additional settings.
 func startWith(bin string, prepare func(dir string, as *account) (settings string, err error)) *server {
 	if bin == "" {
 		return &server{err: errNotInstalled}

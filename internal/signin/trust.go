@@ -64,7 +64,7 @@ func identities() map[TrustType]identity {
 func (t Trust) Check() (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if t.Name == "" || len(t.Name) > 60 || snap.CleanText(t.Name) != t.Name {
-		add("name must have 1 to 60 characters")
+		add("name must have 1 to 60 bytes, without control characters")
 	}
 	id, known := identities()[t.Type]
 	if !known {
@@ -141,8 +141,8 @@ func (t Trust) checkType() (wrong []string) {
 		}
 	}
 	if meant != "" {
-		wrong = append(wrong, fmt.Sprintf("its subjects are names; use type %s and the claim %s", meant,
-			strings.Join(identities()[meant].claims, " and ")))
+		wrong = append(wrong, fmt.Sprintf("the issuer's subjects are only names; use type %s and list %s in claims",
+			meant, strings.Join(identities()[meant].claims, " and ")))
 	}
 	return wrong
 }

@@ -9,7 +9,8 @@ import (
 	"snap"
 )
 
-// DeviceGrant is a login by device grant in progress (RFC 8628).
+// DeviceGrant is a login through the device authorization grant (RFC 8628), until it is redeemed or
+// expires.
 type DeviceGrant struct {
 	UserCode string // normalized: upper case, no separators
 	ClientID string
@@ -37,7 +38,7 @@ const (
 // DeviceLimits limits the number of grants that wait for approval at one time.
 type DeviceLimits struct{ PerAddress, PerSite, PerNetwork, Total int }
 
-// AddDeviceGrant stores a new grant by the SHA-256 of its device code. When too many grants wait,
+// AddDeviceGrant stores a new grant under the SHA-256 of its device code. When too many grants wait,
 // AddDeviceGrant drops the oldest grants that nobody has opened, from the busiest address, site or
 // network. It fails with rate_limited instead if the new grant comes from there, or if its address
 // alone has too many waiting grants. It fails with conflict when the user code is already in use.
@@ -218,7 +219,7 @@ func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p P
 	return PollApproved, n, err
 }
 
-// pollTolerance is how much earlier than allowed a poll may come, because networks and clocks are
+// pollTolerance is how early a poll may come without counting as too early, because networks and clocks are
 // not exact.
 const pollTolerance = 500 * time.Millisecond
 

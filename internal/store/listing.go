@@ -23,10 +23,11 @@ import (
 //	heads   the newest row of each of the caller's groups, if it is not older than base;
 //	        groups.newest excludes most groups without reading their grants
 //	thr     the page-size-th newest head, or base if that is newer
-//	wide    the rows not older than thr of the groups that reach it, a page each
+//	wide    for each group whose head is not older than thr: its rows not older than thr, at most
+//	        a page of them
 //
-// For a caller in very many groups, reading each group is most of the cost, and deep in a listing
-// groups.newest excludes none. So the statement first reads, down to base, the range of everything
+// For a caller in very many groups, reading each group is most of the cost, and far down a listing,
+// groups.newest excludes no group. So the statement first reads, down to base, the range of everything
 // that is shared with any group, and picks the snapshots that are shared with the caller's groups
 // (near). It reads the groups one by one only when that range is long and has too few snapshots of
 // the caller's groups (whole is 0).

@@ -16,8 +16,9 @@ import (
 // block is the number of bytes of a file read at a time.
 const block = 256 << 10
 
-// scan reads the file once, in order, and passes on the parts that the service lacks. If the whole
-// file does not have the checksum of the request, the transfer fails before it is completed.
+// scan reads the file once, in order, and passes on the parts that the service lacks. If the
+// checksum of the whole file differs from the one in the request, it returns an error, so that the
+// upload is never completed.
 func (u *uploader) scan(ctx context.Context, plan api.UploadPlan, hashed chan<- part) error {
 	present := map[int]api.PartRef{}
 	for _, p := range plan.Present {

@@ -43,7 +43,7 @@ func keyList(r *http.Request, me api.Me) string {
 	return ownKeys
 }
 
-// Idle reports whether a key was not used for so long that it may no longer be needed.
+// Idle reports whether a key has been unused for so long that it may no longer be needed.
 func (p accountPage) Idle(k api.Key) bool {
 	since := k.CreatedAt
 	if k.LastUsed != nil {

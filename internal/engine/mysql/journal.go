@@ -14,7 +14,7 @@ import (
 	"snap"
 )
 
-// journal contains the information to complete a swap, or to revert it, after the load was killed.
+// journal contains the information to complete a swap, or to revert it, if the load is killed.
 // It is stored in a table in its own database. The swap's RENAME TABLE statement also renames this
 // table from "before" to "after", so the table's name shows whether the swap has happened.
 //

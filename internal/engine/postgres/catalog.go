@@ -296,7 +296,8 @@ func catalogQueries() []string {
 	}
 }
 
-// sequenceQuery returns the query of the sequences, with the name that reads each of them.
+// sequenceQuery returns the query of the sequences. Its second column is the quoted name of each
+// sequence.
 func sequenceQuery() string {
 	return `SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', relname,
 	'type', format_type(seqtypid, NULL), 'start', seqstart::text, 'increment', seqincrement::text,
@@ -311,7 +312,7 @@ func sequenceQuery() string {
 		ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid") + ` ORDER BY nspname, relname`
 }
 
-// tableQuery returns the query of the tables and views.
+// tableQuery returns the query of the tables.
 func tableQuery() string {
 	return `SELECT json_strip_nulls(json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname,
 	'unlogged', c.relpersistence = 'u', 'options', c.reloptions, 'identity', c.relreplident,
