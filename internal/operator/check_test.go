@@ -81,7 +81,8 @@ func removeUnused(t *testing.T, config, dir string) {
 		t.Errorf("without --deep: exit code %d, %s", code, stderr)
 	}
 	code, stdout, stderr := run(t, config, "check", "--deep", "--remove-unused")
-	if code != 0 || !strings.Contains(stdout, "2 without a row: ") || !strings.Contains(stdout, unused) {
+	if code != 0 || !strings.Contains(stdout, "2 without a row: ") || !strings.Contains(stdout, unused) ||
+		!strings.Contains(stderr, "unused objects that the service will remove: 1\n") {
 		t.Errorf("exit code %d of the removal\n%s%s", code, stdout, stderr)
 	}
 	if _, stdout, _ := run(t, config, "check", "--deep"); strings.Contains(stdout, unused) ||

@@ -224,13 +224,19 @@ func (p *program) runCheck(ctx context.Context, offline, deep, remove bool) erro
 // used now.
 func (p *program) removeUnused(ctx context.Context, found []cloud.Verdict) error {
 	return p.withStore(ctx, func(s *database) error {
+		n := 0
 		for _, v := range found {
 			for _, key := range v.Unused {
-				if _, err := s.DiscardUnused(ctx, key); err != nil {
+				unused, err := s.DiscardUnused(ctx, key)
+				if err != nil {
 					return err
+				}
+				if unused {
+					n++
 				}
 			}
 		}
+		fmt.Fprintf(p.stderr, "unused objects that the service will remove: %d\n", n)
 		return nil
 	})
 }
