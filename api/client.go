@@ -352,8 +352,8 @@ func confirmQuery(confirmed bool) string {
 	return ""
 }
 
-// UnshareWith ends all of these shares, or none.
-func (c *Client) UnshareWith(ctx context.Context, id string, from UnshareRequest) (ShareChanges, error) {
+// UnshareFrom ends all of these shares, or none.
+func (c *Client) UnshareFrom(ctx context.Context, id string, from UnshareRequest) (ShareChanges, error) {
 	return call[ShareChanges](ctx, c, http.MethodPost, snapshotPath(id, "/unshare"), from)
 }
 

@@ -52,7 +52,7 @@ func (a *app) prepareUnshare(_ context.Context, conn *connection, f shareFlags) 
 		if err != nil {
 			return nil, err
 		}
-		end := conn.UnshareWith
+		end := conn.UnshareFrom
 		if dry {
 			end = conn.previewUnshare
 		}
@@ -92,7 +92,7 @@ func (a *app) selectedShares(ctx context.Context, conn *connection, s api.Snapsh
 	return from, nil
 }
 
-// previewUnshare returns the changes that UnshareWith would make. It fails for callers who are not
+// previewUnshare returns the changes that UnshareFrom would make. It fails for callers who are not
 // allowed to make them.
 func (c *connection) previewUnshare(ctx context.Context, id string, from api.UnshareRequest) (would api.ShareChanges,
 	err error) {

@@ -260,7 +260,7 @@ func steps() []step {
 		{"api unshare-org", func(w *walk) error { return w.alice.UnshareOrg(ctx, w.sn, "globex") },
 			[]string{"snapshot.unshared by " + alice}},
 		{"api unshare-with", func(w *walk) error {
-			_, err := w.mia.UnshareWith(ctx, w.sn, api.UnshareRequest{All: true})
+			_, err := w.mia.UnshareFrom(ctx, w.sn, api.UnshareRequest{All: true})
 			return err
 		}, []string{"snapshot.unshared by " + mia}},
 		{"api create-channel", func(w *walk) error {

@@ -58,7 +58,7 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	if sees(t, gary, sn.ID) {
 		t.Error("globex still sees the snapshot")
 	}
-	_, err = alice.UnshareWith(ctx, sn.ID, api.UnshareRequest{All: true})
+	_, err = alice.UnshareFrom(ctx, sn.ID, api.UnshareRequest{All: true})
 	must(t, err)
 	must(t, admin.RevokeKey(ctx, key.ID))
 	if _, err := c.Client(key.Secret).Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {

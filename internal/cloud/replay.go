@@ -186,7 +186,7 @@ func (r *replay) unshare(ctx context.Context, sn snap.Snapshot) error {
 		if !ended[name] {
 			continue
 		}
-		changes, err := r.st.UnshareWith(ctx, r.caller, sn, sharesNamed(name))
+		changes, err := r.st.UnshareFrom(ctx, r.caller, sn, sharesNamed(name))
 		if code := snap.CodeOf(err); code == snap.CodeGroupNotFound || code == snap.CodeOrganizationNotFound {
 			continue // it did not exist at the restored moment
 		}

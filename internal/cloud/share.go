@@ -133,7 +133,7 @@ func (s *Service) unshare(ctx context.Context, _ *ByID) (*empty, error) {
 
 func (s *Service) unshareFrom(ctx context.Context, from snap.Shares) (*empty, error) {
 	c := callOf(ctx)
-	_, err := s.store.UnshareWith(ctx, c.caller, c.snapshot, from)
+	_, err := s.store.UnshareFrom(ctx, c.caller, c.snapshot, from)
 	return &empty{}, err
 }
 
@@ -247,7 +247,7 @@ func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.Sh
 		}
 		ended, err = s.store.UnshareAll(ctx, c.caller, c.snapshot)
 	} else if err = s.checkRecipients(ctx, from); err == nil {
-		ended, err = s.store.UnshareWith(ctx, c.caller, c.snapshot, from)
+		ended, err = s.store.UnshareFrom(ctx, c.caller, c.snapshot, from)
 	}
 	if err != nil {
 		return nil, err

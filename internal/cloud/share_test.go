@@ -505,17 +505,17 @@ func TestSeveralSharesAreOneChange(t *testing.T) {
 	if got := audience(t, c, sn.ID); got != "alice adam mia gus gail gary ian" {
 		t.Errorf("seen by %q", got)
 	}
-	if _, err := mia.UnshareWith(ctx, sn.ID, api.UnshareRequest{All: true}); snap.CodeOf(err) != snap.CodeForbidden {
+	if _, err := mia.UnshareFrom(ctx, sn.ID, api.UnshareRequest{All: true}); snap.CodeOf(err) != snap.CodeForbidden {
 		t.Errorf("a member ends shares with organizations: %v", err)
 	}
-	if _, err := alice.UnshareWith(ctx, sn.ID,
+	if _, err := alice.UnshareFrom(ctx, sn.ID,
 		api.UnshareRequest{GroupIDs: []string{"eng", "nobody"}}); snap.CodeOf(err) != snap.CodeGroupNotFound {
 		t.Errorf("an unknown group: %v", err)
 	}
 	if n := lines(snap.AuditUnshared); n != 0 {
 		t.Fatalf("refused changes ended %d shares", n)
 	}
-	ended, err := alice.UnshareWith(ctx, sn.ID, api.UnshareRequest{All: true})
+	ended, err := alice.UnshareFrom(ctx, sn.ID, api.UnshareRequest{All: true})
 	must(t, err)
 	if len(ended.Changes) != 4 || lines(snap.AuditUnshared) != 4 {
 		t.Errorf("%d changes, %d audit lines", len(ended.Changes), lines(snap.AuditUnshared))

@@ -97,7 +97,7 @@ func (v *visit) endShare(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := v.api.UnshareWith(ctx, id,
+	if _, err := v.api.UnshareFrom(ctx, id,
 		api.UnshareRequest{OrgWide: with.OrgWide, GroupIDs: with.GroupIDs, OrgSlugs: with.OrgSlugs}); err != nil {
 		return "", err
 	}

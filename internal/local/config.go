@@ -51,14 +51,14 @@ type Target struct {
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
 	Subset      SubsetSpec   `yaml:"subset,omitempty" koanf:"subset"`
-	// Via is the URL of an SSH server through which the source is reached. PasswordBy is a program
+	// Via is the URL of an SSH server through which the source is reached. PasswordCommand is a program
 	// with its arguments; it runs before each connection and prints the source's password.
-	Via                   string   `yaml:"via,omitempty" koanf:"via"`
-	PasswordBy            []string `yaml:"password_command,omitempty" koanf:"password_command"`
-	DestinationVia        string   `yaml:"destination_via,omitempty" koanf:"destination_via"`
-	DestinationPasswordBy []string `yaml:"destination_password_command,omitempty" koanf:"destination_password_command"`
-	ScratchVia            string   `yaml:"scratch_via,omitempty" koanf:"scratch_via"`
-	ScratchPasswordBy     []string `yaml:"scratch_password_command,omitempty" koanf:"scratch_password_command"`
+	Via                        string   `yaml:"via,omitempty" koanf:"via"`
+	PasswordCommand            []string `yaml:"password_command,omitempty" koanf:"password_command"`
+	DestinationVia             string   `yaml:"destination_via,omitempty" koanf:"destination_via"`
+	DestinationPasswordCommand []string `yaml:"destination_password_command,omitempty" koanf:"destination_password_command"`
+	ScratchVia                 string   `yaml:"scratch_via,omitempty" koanf:"scratch_via"`
+	ScratchPasswordCommand     []string `yaml:"scratch_password_command,omitempty" koanf:"scratch_password_command"`
 
 	// These are lists of patterns. Include selects tables and Schemas selects PostgreSQL schemas; an
 	// empty list selects all. Exclude leaves out tables and views, ExcludeExtensions leaves out

@@ -21,11 +21,11 @@ type place struct {
 // password is only sent to the server that it belongs to.
 
 func (t Target) source() place {
-	return place{t.Source, t.Via, t.PasswordBy, "targets." + t.Name + ".password_command"}
+	return place{t.Source, t.Via, t.PasswordCommand, "targets." + t.Name + ".password_command"}
 }
 
 func (t Target) destination() place {
-	return place{t.Destination, t.DestinationVia, t.DestinationPasswordBy,
+	return place{t.Destination, t.DestinationVia, t.DestinationPasswordCommand,
 		"targets." + t.Name + ".destination_password_command"}
 }
 
@@ -35,7 +35,7 @@ func (t Target) scratch() place {
 	if t.Scratch == "" {
 		return t.destination()
 	}
-	return place{t.Scratch, t.ScratchVia, t.ScratchPasswordBy, "targets." + t.Name + ".scratch_password_command"}
+	return place{t.Scratch, t.ScratchVia, t.ScratchPasswordCommand, "targets." + t.Name + ".scratch_password_command"}
 }
 
 // direct returns the place of a database that needs only a URL to connect to.
@@ -64,7 +64,7 @@ func (a *Agent) way(p place) (*reach.Way, error) {
 // wayFlaws reports settings that make a database unreachable.
 func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
 	prefixes := []string{"", "destination_", "scratch_"}
-	for i, p := range []place{t.source(), t.destination(), {t.Scratch, t.ScratchVia, t.ScratchPasswordBy, ""}} {
+	for i, p := range []place{t.source(), t.destination(), {t.Scratch, t.ScratchVia, t.ScratchPasswordCommand, ""}} {
 		via, command := at+"."+prefixes[i]+"via", at+"."+prefixes[i]+"password_command"
 		if p.raw == "" && (p.via != "" || len(p.command) > 0) {
 			key := via

@@ -141,7 +141,7 @@ func (s *Store) ShareUntil(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 }
 
 func (s *Store) Unshare(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
-	_, err := s.UnshareWith(ctx, c, sn, snap.Shares{OrgWide: true})
+	_, err := s.UnshareFrom(ctx, c, sn, snap.Shares{OrgWide: true})
 	return err
 }
 
@@ -155,7 +155,7 @@ func (s *Store) ShareGroup(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 }
 
 func (s *Store) UnshareGroup(ctx context.Context, c snap.Caller, sn snap.Snapshot, group string) error {
-	_, err := s.UnshareWith(ctx, c, sn, snap.Shares{Groups: []string{group}})
+	_, err := s.UnshareFrom(ctx, c, sn, snap.Shares{Groups: []string{group}})
 	return err
 }
 
@@ -170,6 +170,6 @@ func (s *Store) ShareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, s
 }
 
 func (s *Store) UnshareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string) error {
-	_, err := s.UnshareWith(ctx, c, sn, snap.Shares{Orgs: []string{slug}})
+	_, err := s.UnshareFrom(ctx, c, sn, snap.Shares{Orgs: []string{slug}})
 	return err
 }

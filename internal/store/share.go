@@ -79,9 +79,9 @@ func (s *Store) viewers(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (coun
 	return count, err
 }
 
-// UnshareWith ends all of these shares in one transaction, or none. It fails with the codes
+// UnshareFrom ends all of these shares in one transaction, or none. It fails with the codes
 // group_not_found and organization_not_found.
-func (s *Store) UnshareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot,
+func (s *Store) UnshareFrom(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	from snap.Shares) (ended []snap.ShareChange, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		ended, err = s.ungrantAll(ctx, tx, c, sn, from)

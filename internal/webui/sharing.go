@@ -103,7 +103,7 @@ func (s *Server) endShare(w http.ResponseWriter, r *http.Request, with api.Share
 	if err != nil {
 		return err
 	}
-	if _, err := client.UnshareWith(r.Context(), id,
+	if _, err := client.UnshareFrom(r.Context(), id,
 		api.UnshareRequest{OrgWide: with.OrgWide, GroupIDs: with.GroupIDs, OrgSlugs: with.OrgSlugs}); err != nil {
 		return err
 	}
