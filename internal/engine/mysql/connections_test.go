@@ -7,6 +7,33 @@ import (
 	"snap/internal/servertest"
 )
 
+// A dump of many tables must not reach the server's limit of prepared statements.
+func TestQueryEndsItsStatement(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		db, _ := openURL(t, servertest.MySQL(t, server))
+		c, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		err = c.Raw(func(conn any) error {
+			rows, err := query(t.Context(), conn, "SELECT 1")
+			if err != nil {
+				return err
+			}
+			return rows.Close()
+		})
+		var name, ended string
+		if err == nil {
+			err = c.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Com_stmt_close'").Scan(&name, &ended)
+		}
+		if err != nil || ended != "1" {
+			t.Errorf("%s is %s, %v", name, ended, err)
+		}
+	})
+}
+
 // TestConnectionsThatRunAnyText checks that connections are found and ended while one of them runs a
 // statement with an emoji, which MySQL 9 cannot show in information_schema.processlist.
 func TestConnectionsThatRunAnyText(t *testing.T) {

@@ -141,8 +141,22 @@ func query(ctx context.Context, conn any, text string) (driver.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prepared.(driver.StmtQueryContext).QueryContext(ctx, nil) // closed with the connection
+	rows, err := prepared.(driver.StmtQueryContext).QueryContext(ctx, nil)
+	if err != nil {
+		return nil, errors.Join(err, prepared.Close())
+	}
+	return preparedRows{rows, prepared}, nil
 }
+
+// preparedRows are the rows of a statement that ends with them. A server limits the number of
+// prepared statements, and a database may have more tables than that.
+type preparedRows struct {
+	driver.Rows
+	statement driver.Stmt
+}
+
+// Close closes the rows and their statement.
+func (r preparedRows) Close() error { return errors.Join(r.Rows.Close(), r.statement.Close()) }
 
 // Kinds of values.
 const (
