@@ -119,7 +119,7 @@ func journalText(ctx context.Context, server querier, id string) (text []byte, s
 	sides, err := queryStrings(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? "+
 		"AND table_name IN ('before', 'after')", journalPrefix+id)
 	if err == nil && len(sides) != 1 {
-		err = errors.New("the journal of a load has no text")
+		err = errors.New("the journal of an interrupted load is missing its table")
 	}
 	if err != nil {
 		return nil, false, err
@@ -138,15 +138,15 @@ func errNotOwnJournal(id string) error {
 	}}
 }
 
-// dropJournal removes the replaced database and the journal of a swap. whole means that the journal
+// dropJournal removes the replaced database and the journal of a swap. sealed means that the journal
 // has a seal.
-func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
+func dropJournal(ctx context.Context, server *sql.DB, id string, sealed bool) error {
 	// The seal is dropped first, because a server may drop a database table by table, and a sealed
 	// journal without one of its tables would be misread. The journal's database is dropped last,
 	// because the cleanup can be repeated as long as it exists.
 	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " +
 		quote(journalPrefix+id)}
-	if whole {
+	if sealed {
 		statements = append([]string{"DROP VIEW " + quote(journalPrefix+id) + "." + sealName}, statements...)
 	}
 	for _, statement := range statements {
