@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -67,7 +68,7 @@ func (s *scratch) seize(ctx context.Context) (release func(), err error) {
 		return nil, err
 	}
 	release = func() { conn.Close(); db.Close() }
-	err = lock(ctx, conn)
+	err = lock(ctx, conn, s.place)
 	if err == nil && s.o.OnlyIfEmpty {
 		err = s.requireEmpty(ctx, conn)
 	}
@@ -109,7 +110,7 @@ func (s *scratch) requireEmpty(ctx context.Context, conn *sql.Conn) error {
 
 // lock takes the exclusive lock and moves the write-ahead log into the file. Exclusive mode keeps
 // the lock after the commit.
-func lock(ctx context.Context, conn *sql.Conn) error {
+func lock(ctx context.Context, conn *sql.Conn, path string) error {
 	for _, statement := range []string{"PRAGMA busy_timeout = 1000", "PRAGMA locking_mode = EXCLUSIVE",
 		"BEGIN EXCLUSIVE", "COMMIT"} {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
@@ -127,7 +128,7 @@ func lock(ctx context.Context, conn *sql.Conn) error {
 	if busy != 0 {
 		return &snap.Error{
 			Code:   snap.CodeConflict,
-			Detail: "the database is in use",
+			Detail: fmt.Sprintf("the database %s is in use", path),
 			Hint:   "close the programs that use it and try again",
 		}
 	}
