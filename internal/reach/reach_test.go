@@ -79,6 +79,38 @@ func TestTunnel(t *testing.T) {
 	}
 }
 
+// A caller whose context ends does not wait for another caller that still connects.
+func TestWaitingIsCanceled(t *testing.T) {
+	t.Parallel()
+	s := servertest.StartSSH(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connecting, ended := make(chan struct{}), t.Context().Done()
+	servertest.Answer(t, silent, func(net.Conn) {
+		close(connecting)
+		<-ended
+	})
+	w := wayThrough(t, "ssh://me@"+silent.Addr().String(), s.Env)
+	first := make(chan error, 1)
+	go func() {
+		_, err := w.Dial(t.Context(), "tcp", "127.0.0.1:1")
+		first <- err
+	}()
+	<-connecting
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.Dial(ctx, "tcp", "127.0.0.1:1"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	select {
+	case err := <-first:
+		t.Errorf("the first caller failed before the second: %v", err)
+	default:
+	}
+}
+
 // TestDeadline checks that a deadline ends a read, on which the drivers of databases rely.
 func TestDeadline(t *testing.T) {
 	t.Parallel()

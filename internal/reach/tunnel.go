@@ -36,6 +36,8 @@ type Tunnel struct {
 	env           func(string) string
 	idle          time.Duration
 
+	connecting chan struct{} // holds a value while a caller of acquire connects or checks
+
 	mu         sync.Mutex
 	client     *ssh.Client
 	open       int         // connections through client
@@ -74,7 +76,7 @@ func (t *Tunnels) To(raw string) (*Tunnel, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := &Tunnel{user: name, address: net.JoinHostPort(u.Hostname(), port), shown: u.Host, env: t.Env,
-		idle: cmp.Or(t.Idle, time.Minute)}
+		idle: cmp.Or(t.Idle, time.Minute), connecting: make(chan struct{}, 1)}
 	key := one.user + "\x00" + one.address
 	if known, ok := t.all[key]; ok {
 		return known, nil
@@ -120,22 +122,40 @@ func (t *Tunnel) Dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 }
 
-// acquire returns the connection to the SSH server. The caller must release it.
+// acquire returns the connection to the SSH server. The caller must release it. While another
+// caller connects, acquire waits, but only until its own context ends.
 func (t *Tunnel) acquire(ctx context.Context) (*ssh.Client, error) {
+	select {
+	case t.connecting <- struct{}{}:
+		defer func() { <-t.connecting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if client := t.reuse(); client != nil {
+		return client, nil
+	}
+	client, err := t.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.client = client
+	t.open++
+	return client, nil
+}
+
+// reuse counts a new use of the present connection and returns it, or nil if there is none.
+func (t *Tunnel) reuse() *ssh.Client {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closeTimer != nil {
 		t.closeTimer.Stop()
 	}
-	if t.client == nil {
-		client, err := t.connect(ctx)
-		if err != nil {
-			return nil, err
-		}
-		t.client = client
+	if t.client != nil {
+		t.open++
 	}
-	t.open++
-	return t.client, nil
+	return t.client
 }
 
 func (t *Tunnel) release() {
