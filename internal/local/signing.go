@@ -54,16 +54,26 @@ func (a *Agent) SigningKeys() ([]SigningKey, error) {
 }
 
 // NewSigningKey creates the key that signs this machine's certificates. There can be only one at a
-// time.
+// time. If an earlier call wrote the private key but failed to add it to the list, NewSigningKey
+// adds that key.
 func (a *Agent) NewSigningKey(name string) (k SigningKey, err error) {
 	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
-		if _, err := os.Lstat(a.signingKeyPath()); err == nil {
+		key, exists, err := a.storedSigningKey()
+		if err != nil {
+			return nil, err
+		}
+		if !exists {
+			key = certificate.New()
+			if err := disk.Replace(a.signingKeyPath(), []byte(key.String()+"\n"), 0o600); err != nil {
+				return nil, err
+			}
+		}
+		k = SigningKey{Public: key.PublicKey().String(), Name: name, Own: true, Since: a.now().UTC()}
+		if slices.ContainsFunc(all, func(old SigningKey) bool { return old.Public == k.Public }) {
 			return nil, &snap.Error{Code: snap.CodeConflict, Detail: "this machine already has a signing key",
 				Hint: "show it with `snapcli keys list`, or revoke it with `snapcli keys revoke`"}
 		}
-		key := certificate.New()
-		k = SigningKey{Public: key.PublicKey().String(), Name: name, Own: true, Since: a.now().UTC()}
-		return append(all, k), disk.Replace(a.signingKeyPath(), []byte(key.String()+"\n"), 0o600)
+		return append(all, k), nil
 	})
 	return k, err
 }
@@ -157,6 +167,11 @@ func (a *Agent) signer() (key certificate.Private, ok bool, err error) {
 		key, err = certificate.ParsePrivate(text)
 		return key, err == nil, err
 	}
+	return a.storedSigningKey()
+}
+
+// storedSigningKey returns this machine's own private key. ok is false if there is none.
+func (a *Agent) storedSigningKey() (key certificate.Private, ok bool, err error) {
 	text, err := os.ReadFile(a.signingKeyPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return key, false, nil

@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +24,30 @@ func (s shop) certified(t *testing.T) Snapshot {
 		t.Fatal(err)
 	}
 	return s.sanitizeAsSuggested(t, shopTarget)
+}
+
+// A key whose entry in the list could not be written, for example because the disk was full, is not
+// lost: the next attempt adds it.
+func TestNewSigningKeyAfterAFailure(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	first, err := s.NewSigningKey("own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(s.signingKeysPath()); err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.NewSigningKey("own")
+	if err != nil || second.Public != first.Public {
+		t.Fatalf("%+v, %v", second, err)
+	}
+	if _, err := s.NewSigningKey("own"); snap.CodeOf(err) != snap.CodeConflict {
+		t.Errorf("a third attempt: %v", err)
+	}
+	if all, err := s.SigningKeys(); err != nil || len(all) != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
 }
 
 // Invalid certificates are refused: those of another file, with other rules, by a revoked or an
