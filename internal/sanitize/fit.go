@@ -357,7 +357,17 @@ func valid(v string, t personal.Type) bool {
 		_, err := net.ParseMAC(v)
 		return err == nil
 	case personal.Enum:
-		return len(t.Labels) == 0 || slices.Contains(t.Labels, v)
+		return len(t.Labels) == 0 || slices.Contains(t.Labels, v) || t.Name == "set" && isSetOf(v, t.Labels)
+	}
+	return true
+}
+
+// isSetOf reports whether v is a value of MySQL's type SET: members joined by commas, or none.
+func isSetOf(v string, members []string) bool {
+	for member := range strings.SplitSeq(v, ",") {
+		if v != "" && !slices.Contains(members, member) {
+			return false
+		}
 	}
 	return true
 }

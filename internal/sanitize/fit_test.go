@@ -115,6 +115,17 @@ func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 	}
 }
 
+// A column of MySQL's type SET can hold several of its members, or none.
+func TestConstantOfASet(t *testing.T) {
+	t.Parallel()
+	set := &column{Column: engine.Column{Type: "set('a','b','c')"}, typ: personal.ParseType("set('a','b','c')")}
+	for v, fits := range map[string]bool{"": true, "b": true, "c,a": true, "d": false, "a,d": false, "a,,b": false} {
+		if why := misfit(testKey, ColumnRule{Mask: "constant", Value: v}, set); (why == "") != fits {
+			t.Errorf("%q: %s", v, why)
+		}
+	}
+}
+
 // Every proposal can be used and has a reason.
 func TestProposalsHold(t *testing.T) {
 	t.Parallel()
