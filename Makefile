@@ -15,7 +15,7 @@ RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 UNWATCHED = $(if $(RACE),$(patsubst %,-gcflags=%=-race=false,modernc.org/... github.com/klauspost/compress/... golang.org/x/crypto/blowfish snap/internal/delta))
 # The race detector also turns on checks of unsafe pointers, which are for code that imports unsafe. Ours does not, so they are off. There is no debug information, because nobody debugs these binaries.
 LIGHT = $(if $(RACE),'-gcflags=all=-dwarf=false -d=checkptr=0' -ldflags='-s -w')
-TIMEOUT ?= 30m
+TIMEOUT ?= 75m
 
 .PHONY: cross image soak lint-deploy fuzz vuln build demo recording check test bench corpus load lint fmt screenshots tools axe servers databases generate clean
 

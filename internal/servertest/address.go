@@ -12,7 +12,7 @@ import (
 
 // Patience is how long tests wait for an event that must happen, such as the start of a server. The
 // limit only ends tests that hang: nothing that works takes this long, even on a busy machine.
-const Patience = 15 * time.Minute
+const Patience = time.Hour
 
 // Address returns a loopback address, host and port, that is free now. A server can also be stopped
 // and started again there, because the port is below the ephemeral ports, which the system gives to

@@ -16,6 +16,9 @@ import (
 // SetQuotas sets how much users and organizations may push.
 func (s *Store) SetQuotas(q Quotas) { s.quotas = q }
 
+// WithoutTimeLimit exempts the statements of a context from the time limit.
+var WithoutTimeLimit = withoutTimeLimit
+
 // DB is the store's database.
 func (s *Store) DB() *sql.DB { return s.write }
 

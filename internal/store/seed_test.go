@@ -35,6 +35,7 @@ type sizes struct{ snapshots, users, groups int }
 // are the same at every run.
 func seed(t testing.TB, o store.Options, n sizes) *seeded {
 	w := newWorld(t, o)
+	w.ctx = store.WithoutTimeLimit(w.ctx) // a statement takes longer on a busy machine
 	d := &seeded{world: w, callers: map[string]snap.Caller{}}
 	groups := func(count int) (ids []string) {
 		for i := range count {
