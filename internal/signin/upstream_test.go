@@ -87,7 +87,10 @@ func TestAlteredAnswersAreRefused(t *testing.T) {
 			t.Errorf("%s: signed in as %s", name, a.body)
 		}
 	}
-	p.lie(func(p *idp) { p.claims, p.answer, p.header = map[string]any{"name": "a\x00"}, nil, "" })
+	p.lie(func(p *idp) {
+		p.claims, p.answer, p.header = map[string]any{"name": "a\x00"}, nil, ""
+		p.userinfo = map[string]any{"sub": "subject-1"}
+	})
 	a := h.browser().get(startAcme)
 	if a.status != http.StatusForbidden || !strings.Contains(a.body, "the claim name") {
 		t.Errorf("a name that cannot be stored: %d %s", a.status, a.body)
