@@ -206,7 +206,7 @@ func proposeFields(found personal.Finding, c *column, lists personal.Lists) prop
 			p = proposeFields(finding, f, lists)
 		}
 		switch p.rule.Mask {
-		case Undecided: // redacted
+		case Undecided: // no rule of its own, so fieldRule redacts it
 			open = true
 		case "keep":
 			if found.Verdict != personal.Mask {
@@ -234,7 +234,7 @@ func proposeFields(found personal.Finding, c *column, lists personal.Lists) prop
 func fieldRules(r ColumnRule) string {
 	var all []string
 	for _, name := range sortedKeys(r.Paths) {
-		quoted, _ := json.Marshal(name) // a string
+		quoted, _ := json.Marshal(name) // cannot fail
 		all = append(all, string(quoted)+": "+proposal{rule: r.Paths[name]}.text())
 	}
 	return strings.Join(all, ", ")

@@ -18,7 +18,7 @@ import (
 type Unknown struct {
 	Table, Column, Type string
 	Undecided           bool
-	line                string // of the undecided rule
+	line                string // position of the undecided rule in the file, for messages
 }
 
 // Unknown returns the columns of a dump that the rules do not decide on, in the order of the dump.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"snap"
@@ -21,24 +22,66 @@ const minWatched = 8
 // finder searches bytes for values, ignoring case.
 type finder struct {
 	watched []Watched
-	starts  map[uint64][]int // values by their first eight bytes
+	starts  map[uint64][]int // indexes of values by their first eight bytes; see startsOf
 	filter  [1 << 16]bool    // hashes of those bytes, to skip most positions quickly
 	longest int
-	pairs   bool // a literal backslash is doubled in the searched bytes
+	doubled bool // in the searched bytes, every literal backslash is doubled
 }
 
 func newFinder(watched []Watched) *finder {
 	f := &finder{watched: watched, starts: map[uint64][]int{}}
 	for i, v := range watched {
-		start := startOf([]byte(v.Value))
-		f.starts[start] = append(f.starts[start], i)
-		f.filter[mix(start)] = true
+		for _, start := range startsOf(v.Value) {
+			f.starts[start] = append(f.starts[start], i)
+			f.filter[mix(start)] = true
+		}
 		f.longest = max(f.longest, len(v.Value))
 	}
 	return f
 }
 
-// startOf returns the first eight bytes, with the case bit of ASCII letters ignored.
+// startsOf returns startOf for a value in all mixtures of upper and lower case, each once.
+func startsOf(v string) []uint64 {
+	if !utf8.ValidString(v) { // only the case of ASCII letters is ignored
+		return []uint64{startOf([]byte(v))}
+	}
+	texts := [][]byte{nil}
+	for _, r := range v {
+		if len(texts[0]) >= 8 {
+			break
+		}
+		var longer [][]byte
+		for _, text := range texts {
+			for _, form := range caseForms(r) {
+				longer = append(longer, utf8.AppendRune(slices.Clone(text), form))
+			}
+		}
+		texts = longer
+	}
+	var all []uint64
+	for _, text := range texts {
+		all = append(all, startOf(text))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// caseForms returns the forms of a letter in upper and lower case that differ in startOf and have
+// the same number of bytes.
+func caseForms(r rune) []rune {
+	all := []rune{r}
+	if r < utf8.RuneSelf {
+		return all
+	}
+	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+		if utf8.RuneLen(other) == utf8.RuneLen(r) {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// startOf returns the first eight bytes with the bit set in which the cases of ASCII letters differ.
 func startOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b) | 0x2020202020202020 }
 
 func mix(start uint64) uint16 { return uint16((start * 0x9e3779b97f4a7c15) >> 48) }
@@ -56,18 +99,18 @@ func (f *finder) find(b []byte, before int, prior []byte, hit func(watched, at i
 		if i == 0 {
 			last = lastOf(prior)
 		}
-		if f.pairs && b[i] == '\\' && last == '\\' && secondOfPair(prior, b[:i]) {
+		if f.doubled && b[i] == '\\' && last == '\\' && secondOfPair(prior, b[:i]) {
 			continue
 		}
-		for _, at := range f.starts[start] {
-			v := f.watched[at].Value
+		for _, index := range f.starts[start] {
+			v := f.watched[index].Value
 			if len(b)-i < len(v) || isDigit(last) && isDigit(v[0]) || !equalFold(b[i:i+len(v)], []byte(v)) {
 				continue
 			}
 			if end := i + len(v); end < len(b) && isDigit(b[end]) && isDigit(v[len(v)-1]) {
 				continue
 			}
-			hit(at, i)
+			hit(index, i)
 		}
 	}
 }
@@ -120,7 +163,7 @@ type Scanner struct {
 // NewScanner returns a scanner that writes to w.
 func NewScanner(w io.Writer, watched []Watched) *Scanner {
 	f := newFinder(watched)
-	f.pairs = true // the second backslash of a pair does not start an escape such as \n
+	f.doubled = true // the second backslash of a pair does not start an escape such as \n
 	return &Scanner{w: w, f: f, found: map[Watched]bool{}}
 }
 
@@ -141,7 +184,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 			}
 		}
 		s.f.find(joined, border, nil, note)
-		border = 0
+		border = 0 // in this write, note accepts every match
 		s.f.find(p, len(p), s.tail, note)
 		s.keep(p)
 	}
@@ -184,8 +227,8 @@ func (s *Scanner) Result() error {
 		return nil
 	}
 	return snap.Invalid(
-		fmt.Sprintf("original values of %s are still in the masked copy, outside of its rows: in a default, a "+
-			"comment, a view or a string that the database computes from them", upToTen(s.columns())),
+		fmt.Sprintf("original values of %s are still in the masked copy, but not in its rows: look for them in "+
+			"defaults, comments, views and other parts of the schema", upToTen(s.columns())),
 		"remove the values there, in the database; if they are not secret, add shared: true to the column's rule")
 }
 
@@ -209,9 +252,12 @@ func formsOf(v string) []string {
 	if e.Encode(v) == nil {
 		add(strings.Trim(strings.TrimSuffix(b.String(), "\n"), `"`))
 	}
-	ascii := strconv.QuoteToASCII(v)
-	if !strings.Contains(ascii, `\x`) && !strings.Contains(ascii, `\U`) {
-		add(strings.Trim(ascii, `"`))
+	for _, cased := range []string{v, strings.ToUpper(v), strings.ToLower(v)} { // their escapes differ
+		ascii := strconv.QuoteToASCII(cased)
+		escaped := strings.Contains(ascii, `\u`)
+		if (escaped || cased == v) && !strings.Contains(ascii, `\x`) && !strings.Contains(ascii, `\U`) {
+			add(strings.Trim(ascii, `"`))
+		}
 	}
 	return forms
 }

@@ -3,6 +3,7 @@ package sanitize
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,17 +11,21 @@ import (
 	"snap/internal/engine"
 )
 
+// watchedOf returns the values to search for if a column has this original.
+func watchedOf(column, original string) (all []Watched) {
+	for _, f := range formsOf(original) {
+		all = append(all, Watched{column, f})
+	}
+	return all
+}
+
 // Originals are found in upper and lower case, inside JSON documents and arrays,
 // and in the escaped forms of dumps.
 func TestLeaksInEveryForm(t *testing.T) {
 	t.Parallel()
-	const original = `Zoë "Ann" O\Neil`
-	var watched []Watched
-	for _, f := range formsOf(original) {
-		watched = append(watched, Watched{"t.name", f})
-	}
+	watched := watchedOf("t.name", `Zoë "Ann" O\Neil`)
 	for _, stream := range []string{
-		original, strings.ToUpper(original), strings.ToLower(original),
+		`Zoë "Ann" O\Neil`, `ZOË "ANN" O\NEIL`, `zoë "ann" o\neil`,
 		`{"name":"Zoë \"Ann\" O\\Neil"}`, `{"name":"Zo\u00eb \"Ann\" O\\Neil"}`, `{"Zoë \\"Ann\\" O\\\\Neil"}`,
 	} {
 		s := NewScanner(io.Discard, watched)
@@ -31,6 +36,20 @@ func TestLeaksInEveryForm(t *testing.T) {
 		}
 		if !s.Leaked() {
 			t.Errorf("not found: %s", stream)
+		}
+	}
+	for _, name := range []string{"Łukasz Nowak", "Юрий Сорокин", "Δέσποινα Ρίζου", "Şeyma Öztürk"} {
+		for _, original := range []string{name, strings.ToUpper(name), strings.ToLower(name)} {
+			streams := []string{name, strings.ToUpper(name), strings.ToLower(name)}
+			for _, cased := range []string{original, strings.ToUpper(original), strings.ToLower(original)} {
+				streams = append(streams, strings.Trim(strconv.QuoteToASCII(cased), `"`))
+			}
+			for _, stream := range streams {
+				s := NewScanner(io.Discard, watchedOf("t.name", original))
+				if _, err := s.Write([]byte(stream)); err != nil || !s.Leaked() {
+					t.Errorf("%s is not found in %s, %v", original, stream, err)
+				}
+			}
 		}
 	}
 	s := NewScanner(io.Discard, watched)

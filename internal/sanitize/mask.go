@@ -28,8 +28,9 @@ const Undecided = "decide"
 // maker creates the mask of a rule. Its results have at most limit characters; 0 means no limit.
 type maker func(key []byte, c ColumnRule, limit int) engine.Mask
 
-// makers returns the masks by name. Each is deterministic: with the same key, a mask gives equal
-// results for equal values in every table and snapshot, so that joins still work.
+// makers returns the makers of all masks by the masks' names. Every mask is deterministic: with the
+// same key, a mask gives equal results for equal values in every table and snapshot, so that joins
+// still work.
 func makers() map[string]maker {
 	return map[string]maker{
 		"keep": func([]byte, ColumnRule, int) engine.Mask { return nil },
@@ -73,10 +74,10 @@ func makers() map[string]maker {
 		"replace":       replaced,
 		"json":          byPath,
 		"xml":           xmlByPath,
-		"composite": func([]byte, ColumnRule, int) engine.Mask { // see compositeMask
+		"composite": func([]byte, ColumnRule, int) engine.Mask { // never used; maskOf uses compositeMask instead
 			return func(string) (string, bool) { return "", true }
 		},
-		"template": func([]byte, ColumnRule, int) engine.Mask { // see rowMasks
+		"template": func([]byte, ColumnRule, int) engine.Mask { // replaced by rowMasks, which fills the template
 			return text(redactAny)
 		},
 
@@ -236,8 +237,8 @@ func address(r *rand.Rand) string {
 	return strconv.Itoa(1+r.IntN(299)) + " " + pick(r, streetNames[:]) + " " + pick(r, streetKinds[:])
 }
 
-// formatted replaces every digit with a digit and, if letters is set, every letter with a letter of
-// the same case. Other characters remain.
+// formatted replaces every digit with a digit. If letters is set, it replaces every letter with a
+// letter of the same case, otherwise with x. Other characters remain.
 func formatted(mask string, letters bool) maker {
 	return func(key []byte, _ ColumnRule, limit int) engine.Mask {
 		from := newSource(key, mask)
@@ -265,8 +266,8 @@ func formatted(mask string, letters bool) maker {
 	}
 }
 
-// noise changes a number by up to a percentage. Non-numeric values become NULL, so that no original
-// survives.
+// noise changes a number by up to a percentage of it. Non-numeric values become NULL, so that no
+// original survives.
 func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 	percent := c.Percent
 	if percent == 0 {
@@ -292,9 +293,9 @@ func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 var timeOfDay = regexp.MustCompile(`^([T ]\d?\d:\d\d(:\d\d([.,]\d{1,9})?)?)?` +
 	`( ?(Z|UTC|[+-]\d\d(:?\d\d(:\d\d)?)?))?( BC)? *$`)
 
-// shift moves a date or time by up to a number of days in either direction and keeps the time of
-// day and the zone. Other values, such as a date with a name after it, become NULL, so that no
-// original survives.
+// shift moves a date, with or without a time of day, by up to a number of days in either direction.
+// It keeps the time of day and the zone. Other values, such as a date with a name after it, become
+// NULL, so that no original survives.
 func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	days := c.Days
 	if days == 0 {
