@@ -58,8 +58,8 @@ const (
 )
 
 // wrap is the middleware of every request: it sets the request ID, a time limit and headers,
-// recovers panics, and writes a log line and metrics. Paths are logged without their query, and
-// download tokens are not logged.
+// recovers panics, and writes a log line and metrics. The log line names the route's pattern
+// instead of the path, so it contains neither a query nor a download token.
 func (s *Service) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
@@ -93,10 +93,9 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		s.telemetry.metrics.inFlight.Inc()
 		defer s.telemetry.metrics.inFlight.Dec()
 		defer func() {
-			if p := recover(); p != nil {
-				if p == http.ErrAbortHandler { //nolint:errorlint // it is a panic's value
-					panic(p)
-				}
+			p := recover()
+			aborted := p == http.ErrAbortHandler //nolint:errorlint // it is a panic's value
+			if p != nil && !aborted {
 				s.telemetry.metrics.panics.Inc()
 				s.log.ErrorContext(r.Context(), "panic", "request_id", i.id, "panic", p, "stack", string(debug.Stack()))
 				if out.Status == 0 {
@@ -104,6 +103,9 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 				}
 			}
 			endSpan(s.observe(r, i, out, time.Since(started)), out.Status)
+			if aborted {
+				panic(p) // net/http breaks the connection
+			}
 		}()
 		next.ServeHTTP(out, r)
 	})

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,9 @@ func TestUnshareStopsARunningDownload(t *testing.T) {
 	n, err := io.Copy(io.Discard, res.Body)
 	if err == nil || n > 64<<20 {
 		t.Errorf("the download went on for %d bytes and ended with %v", n, err)
+	}
+	for strings.Contains(metrics(t, c), "snapcloud_transfer_bytes_total{direction=\"down\"} 0\n") {
+		runtime.Gosched() // until the request has ended
 	}
 }
 
