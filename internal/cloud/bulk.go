@@ -6,6 +6,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/store"
 )
 
 type bulkInput struct {
@@ -19,6 +20,9 @@ func (s *Service) bulk(ctx context.Context, in *bulkInput) (*body[api.BulkResult
 	change, do, err := s.bulkChange(in)
 	if err != nil {
 		return nil, err
+	}
+	if in.Body.Share == nil { // the change takes access away, as in reducesAccess
+		ctx = store.AllowReserve(ctx)
 	}
 	out := api.BulkResults{Items: []api.BulkResult{}}
 	for _, id := range in.Body.IDs {

@@ -27,9 +27,11 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 		Config: func(o *cloud.Config) { o.Limits.DiskReserve = 32 << 20 }})
 	ctx := context.Background()
 	alice := c.As("alice@acme.test")
-	sn := c.Push(alice, "shop", []byte("rows"))
+	sn, second := c.Push(alice, "shop", []byte("rows")), c.Push(alice, "shop", []byte("more rows"))
 	for _, slug := range []string{"globex", "initech"} {
 		_, err := alice.ShareOrg(ctx, sn.ID, slug, nil)
+		must(t, err)
+		_, err = alice.ShareOrg(ctx, second.ID, slug, nil)
 		must(t, err)
 	}
 	admin := c.SignedIn("alice@acme.test")
@@ -60,6 +62,11 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	}
 	_, err = alice.UnshareFrom(ctx, sn.ID, api.UnshareRequest{All: true})
 	must(t, err)
+	ended, err := alice.Bulk(ctx,
+		api.BulkRequest{IDs: []string{second.ID}, Unshare: &api.UnshareRequest{All: true}}, false)
+	if err != nil || len(ended.Items) != 1 || ended.Items[0].Error != nil {
+		t.Errorf("a bulk unshare on the full disk: %+v, %v", ended, err)
+	}
 	must(t, admin.RevokeKey(ctx, key.ID))
 	if _, err := c.Client(key.Secret).Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("the revoked key: %v", err)
