@@ -98,8 +98,10 @@ func (k *checkup) database() (seen store.Inspection) {
 	}
 	if closed := unlisted(k.config, seen.Orgs); len(closed) > 0 {
 		k.check("organizations", func(context.Context) (string, error) {
-			return "missing from the configuration, so the next start closes them: " + strings.Join(closed, ", "), nil
+			return "", fmt.Errorf("missing from the configuration, so the next start closes them: %s",
+				strings.Join(closed, ", "))
 		})
+		k.onlyWarn()
 	}
 	return seen
 }
@@ -123,7 +125,7 @@ func (k *checkup) objectStore() {
 	}
 }
 
-// disk warns if uploads stop, or will soon stop, because the disk of data_dir is full.
+// disk warns if less than limits.disk_reserve is free on the disk of data_dir, so that uploads fail.
 func (k *checkup) disk() {
 	free, known := disk.Free(k.config.DataDir)
 	if !known || k.config.Database.URL != "" && k.config.Blob.URL != "" {
@@ -201,8 +203,8 @@ func clockDetail(c Config, i store.Inspection) (string, error) {
 		return "this machine's, " + time.Now().UTC().Format(time.RFC3339), nil
 	}
 	if i.Ahead.Abs() > maxAhead {
-		return "", fmt.Errorf("the database's clock is %v ahead of this machine's; synchronize both with a time server",
-			i.Ahead)
+		return "", fmt.Errorf("the clocks of the database and of this machine differ by %v; synchronize both with a "+
+			"time server", i.Ahead.Abs())
 	}
 	return fmt.Sprintf("%v from the database's", i.Ahead.Abs()), nil
 }

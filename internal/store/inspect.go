@@ -50,7 +50,7 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	if i.Ahead, err = s.ahead(ctx); err != nil || i.Schema == 0 {
 		return i, err
 	}
-	i.Orgs, err = collect(ctx, s, `SELECT slug FROM orgs ORDER BY slug`, scanOne[string])
+	i.Orgs, err = collect(ctx, s, `SELECT slug FROM orgs WHERE closed = 0 ORDER BY slug`, scanOne[string])
 	if err != nil || i.Schema < i.Newest {
 		return i, err
 	}
