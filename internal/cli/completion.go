@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -79,8 +80,8 @@ func (a *app) completeLocal(*cobra.Command, []string, string) ([]cobra.Completio
 
 // completeIDs offers the IDs of the cloud snapshots that the user can see.
 func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	prefix, ok := snap.CleanIDPrefix(typed)
-	if typed != "" && !ok && !isIDStart(typed) {
+	prefix, ok := idPrefix(typed)
+	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var out []cobra.Completion
@@ -95,9 +96,13 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// isIDStart reports whether typed is the beginning of snap_, the prefix of all IDs.
-func isIDStart(typed string) bool {
-	return len(typed) <= len(snap.IDPrefix) && snap.IDPrefix[:len(typed)] == typed
+// idPrefix returns the prefix of the IDs that complete what was typed: any ID completes a part of
+// snap_. ok is false if no ID does.
+func idPrefix(typed string) (prefix string, ok bool) {
+	if strings.HasPrefix(snap.IDPrefix, typed) {
+		return "", true
+	}
+	return snap.CleanIDPrefix(typed)
 }
 
 // completeGroups offers the organization's groups by name.
