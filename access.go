@@ -36,7 +36,7 @@ type AudienceKind int64
 // The audience kinds. The database stores these numbers, so they must never change.
 const (
 	KindUser       AudienceKind = 0 // one user, for their own pushes
-	KindAdmins     AudienceKind = 1 // the owners and admins of an organization, for all of its snapshots
+	KindAdmins     AudienceKind = 1 // the owners and admins of an organization, and its keys with the scope private
 	KindMembers    AudienceKind = 2 // everyone in an organization, for org-wide shares
 	KindGroup      AudienceKind = 3 // one SSO group, for group shares
 	KindRecipients AudienceKind = 4 // everyone in an organization, for snapshots that other organizations share with it

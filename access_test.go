@@ -151,9 +151,9 @@ func TestAllowed(t *testing.T) {
 		{snap.ActShare, yes, yes, yes, no, no, no, no, nameless},
 		{snap.ActShareOrg, yes, yes, no, no, no, no, no, nameless},
 		{snap.ActDecline, no, no, no, no, no, no, yes, nameless},
-		{snap.ActListGroups, yes, yes, yes, yes, yes, yes, no, yes},
+		{snap.ActListGroupShares, yes, yes, yes, yes, yes, yes, no, yes},
 		{snap.ActExplain, yes, yes, yes, yes, no, no, no, no},
-		{snap.ActReadGroups, yes, yes, yes, yes, yes, yes, yes, yes},
+		{snap.ActReadOrganization, yes, yes, yes, yes, yes, yes, yes, yes},
 		{snap.ActAdminister, yes, yes, no, no, no, no, yes, no},
 	}
 	for _, tt := range tests {

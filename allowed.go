@@ -12,23 +12,24 @@ type Action string
 
 // The actions. [Allowed] is asked about an action on a snapshot only if [Visible] is true.
 const (
-	ActView       Action = "view"        // read its record
-	ActPull       Action = "pull"        // download it
-	ActPush       Action = "push"        // push a new one
-	ActDelete     Action = "delete"      // delete it
-	ActDescribe   Action = "describe"    // write its description and labels
-	ActShare      Action = "share"       // change its org-wide or group shares
-	ActListGroups Action = "list_groups" // list its group shares
-	ActShareOrg   Action = "share_org"   // list or change its cross-org shares
-	ActDecline    Action = "decline"     // decline a snapshot that another organization shared with the caller's
-	ActExplain    Action = "explain"     // ask who can see it, and why
-	ActReadGroups Action = "read_groups" // list the organization's groups, members and certificate keys
-	ActAdminister Action = "administer"  // read the audit log; manage the keys of others, channels, retention, webhooks
+	ActView             Action = "view"        // read its record
+	ActPull             Action = "pull"        // download it
+	ActPush             Action = "push"        // push a new one
+	ActDelete           Action = "delete"      // delete it
+	ActDescribe         Action = "describe"    // write its description and labels
+	ActShare            Action = "share"       // change its org-wide or group shares
+	ActListGroupShares  Action = "list_groups" // list its group shares
+	ActShareOrg         Action = "share_org"   // list or change its cross-org shares
+	ActDecline          Action = "decline"     // decline a snapshot that another organization shared with the caller's
+	ActExplain          Action = "explain"     // ask who can see it, and why
+	ActReadOrganization Action = "read_groups" // list the organization's groups, members and certificate keys
+	ActAdminister       Action = "administer"  // read the audit log; manage others' keys, channels, retention, webhooks
 )
 
 // Allowed decides what a caller may do with a snapshot they can see. It returns nil, or a refusal
-// with the code user_attribution_required or forbidden. The kind of key is checked before the role,
-// so that a pipeline is advised to use another kind of key rather than to become an admin.
+// with the code user_attribution_required or forbidden. For a change of a snapshot or of its
+// shares, the kind of key is checked before the role, so that a pipeline is advised to use another
+// kind of key rather than to become an admin.
 //
 // For an action that does not concern one snapshot, s is the zero Snapshot.
 //
@@ -37,9 +38,9 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 	return hintUnknownGroups(c, allowed(c, do, s))
 }
 
-// hintUnknownGroups adds to the hint of a refusal with code forbidden why the caller's groups are
-// unknown and what to do, because the caller's role may depend on the groups. It returns other
-// errors unchanged, and every error if the groups are known.
+// hintUnknownGroups extends the hint of a refusal with code forbidden: it says why the caller's
+// groups are unknown and what to do, because the caller's role may depend on the groups. It returns
+// other errors unchanged, and every error if the groups are known.
 func hintUnknownGroups(c Caller, refusal error) error {
 	var e *Error
 	if !c.GroupsUnknown || c.GroupsWhy == "" || !errors.As(refusal, &e) || e.Code != CodeForbidden {
@@ -58,7 +59,7 @@ func allowed(c Caller, do Action, s Snapshot) error {
 	mine, admin := own && c.owns(s), own && c.Role.IsAdmin()
 	ok := false
 	switch do {
-	case ActView, ActPull, ActReadGroups:
+	case ActView, ActPull, ActReadOrganization:
 		ok = true
 	case ActPush:
 		ok = c.Role != RoleViewer
@@ -66,7 +67,7 @@ func allowed(c Caller, do Action, s Snapshot) error {
 		ok = admin
 	case ActShare, ActDescribe:
 		ok = admin || mine && c.Role != RoleViewer
-	case ActListGroups:
+	case ActListGroupShares:
 		ok = own
 	case ActExplain:
 		ok = admin || mine
@@ -94,9 +95,9 @@ func allowedOrgKey(c Caller, do Action, s Snapshot) error {
 			Detail: "this action needs a user; an organization-level key (clt_, sak_) does not act as one",
 			Hint:   "sign in with `snapcli login`, or use a user-scoped key (cak_)",
 		}
-	case ActView, ActPull, ActReadGroups:
+	case ActView, ActPull, ActReadOrganization:
 		return requireScope(c, ScopePull)
-	case ActListGroups:
+	case ActListGroupShares:
 		if s.Org.ID != c.Org.ID {
 			return refusal(do, false)
 		}

@@ -100,7 +100,8 @@ func NewSnapshotID() string {
 
 // CleanIDPrefix normalizes a typed snapshot ID, or the beginning of one, to the form in which IDs
 // are stored: without surrounding space, in lower case, with the prefix snap_. It returns false
-// when no ID can begin with it.
+// when no ID can begin with it, and also when it is empty or only snap_. A part of the prefix, such
+// as sna, is read as the characters after snap_.
 func CleanIDPrefix(s string) (string, bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	s = strings.TrimPrefix(s, IDPrefix)

@@ -16,7 +16,7 @@ type Card struct {
 	From          string      `json:"from,omitempty" doc:"name of the snapshot that a masked copy was made from"`
 	Masking       *Masking    `json:"masking,omitempty" doc:"how a masked copy was made; absent for originals"`
 	Subset        *CardSubset `json:"subset,omitempty" doc:"absent if the snapshot is not a subset"`
-	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"number of tables that a long list leaves out"`
+	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"number of tables that are not listed because there are too many"`
 	Tables        []CardTable `json:"tables,omitempty"`
 
 	// Programs is absent in cards from older clients. Their tables have no Parts either.
@@ -90,7 +90,7 @@ type CardColumn struct {
 	Mask    string `json:"mask,omitempty" doc:"mask in a masked copy; keep if a rule keeps the originals"`
 }
 
-// CardTotals are the sums of a card.
+// CardTotals counts the tables, columns, rows and bytes of a card.
 type CardTotals struct {
 	Tables  int   `json:"tables"`
 	Columns int   `json:"columns"`
@@ -131,7 +131,7 @@ type CardChanges struct {
 	More     int          `json:"more,omitempty" doc:"number of further changes that are not listed"`
 }
 
-// DescribeRequest is the body of POST about.
+// DescribeRequest is the body of POST /snapshots/{id}/about.
 type DescribeRequest struct {
 	Description string   `json:"description" maxLength:"1000" example:"Before July" doc:"plain text; may be empty"`
 	Labels      []string `json:"labels" maxItems:"20" example:"[\"release\"]" doc:"each of at most 40 characters"`
@@ -150,7 +150,8 @@ type PullCounts struct {
 	Items []PullCount `json:"items" doc:"most recent first, at most 200"`
 }
 
-// PutCardRequest is the body of POST card. It contains the card, either as JSON or compressed.
+// PutCardRequest is the body of POST /snapshots/{id}/card. It contains the card, either as JSON or
+// compressed.
 type PutCardRequest struct {
 	Card *Card  `json:"card,omitempty"`
 	Gzip []byte `json:"gzip,omitempty" doc:"gzip of a card's JSON, for requests of more than 1 MiB; instead of card"`

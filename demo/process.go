@@ -152,7 +152,7 @@ func (r *process) await(ctx context.Context, ready func() bool) error {
 		select {
 		case <-tick.C:
 		case <-r.ended:
-			return fmt.Errorf("it ended before it was ready: %w", r.err)
+			return errors.Join(errors.New("it ended before it was ready"), r.err)
 		case <-ctx.Done():
 			return fmt.Errorf("it was not ready in time: %w", ctx.Err())
 		}

@@ -21,8 +21,8 @@ import (
 )
 
 // Envelope is the part of an encrypted file that cannot be derived from the file inside: the age
-// header with its recipients, and the random bytes. With the envelope and the content of the file
-// inside, the encrypted file can be written again, byte for byte.
+// header with its recipients, the file key and the nonce. With the envelope and the content of the
+// file inside, the encrypted file can be written again, byte for byte.
 type Envelope struct {
 	Sealing
 	header []byte // of the age file
@@ -68,8 +68,8 @@ func (r *Reader) Envelope() (*Envelope, error) {
 	return &Envelope{public, head, r.sealed.key}, nil
 }
 
-// Seal starts an age file that only the recipients of the envelope can decrypt. Closing the writer
-// ends the file.
+// Seal starts another age file with the header and the file key of the envelope, but with a new
+// nonce. Only the envelope's recipients can decrypt it. Closing the writer ends the file.
 func (e *Envelope) Seal(dst io.Writer) (io.WriteCloser, error) {
 	nonce := make([]byte, ageNonce)
 	_, _ = rand.Read(nonce) // it never fails
@@ -80,7 +80,8 @@ func (e *Envelope) Seal(dst io.Writer) (io.WriteCloser, error) {
 }
 
 // OpenSealed reads an age file that [Envelope.Seal] wrote, with the first identity that is one of
-// the recipients. It returns the envelope and the decrypted content.
+// the recipients. s describes the envelope, which the age file itself does not contain. OpenSealed
+// returns the envelope and the decrypted content.
 func OpenSealed(s Sealing, src io.Reader, identities ...age.Identity) (*Envelope, io.Reader, error) {
 	if err := s.Check(); err != nil {
 		return nil, nil, err
@@ -167,7 +168,7 @@ func (c *chunks) Write(p []byte) (int, error) {
 	return all, nil
 }
 
-// flush writes the chunk that was filled.
+// flush encrypts and writes the chunk in plain.
 func (c *chunks) flush() error {
 	binary.BigEndian.PutUint64(c.count[3:], c.next)
 	c.next++

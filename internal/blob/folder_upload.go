@@ -44,7 +44,7 @@ type upload struct {
 	dir  string
 	head head
 
-	ending sync.Mutex // held by Complete
+	ending sync.Mutex // held by Complete and Abort
 	digest digest
 
 	mu        sync.Mutex

@@ -36,8 +36,9 @@ organization, read-only. Both can be repeated and combined: a snapshot is shared
 with all of them, or with none if one is refused. With --expires-in, these
 shares end automatically, according to the service's clock.
 
-Sharing never changes the snapshot. Sharing again only sets the new expiry, and
-with --with-schema whether the other organizations see the card.
+Sharing never changes the snapshot. Sharing again replaces the expiry: without
+--expires-in, the share then never ends. With --with-schema, it also sets
+whether the other organizations see the card.
 
 Snapshots that are not sanitized hold the original data. Share warns you about
 them and says how many more people can see that data. Your organization's policy

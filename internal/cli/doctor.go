@@ -170,8 +170,8 @@ func (x *examination) snapshots(agent *local.Agent) {
 		return
 	}
 	for _, path := range agent.Damaged() {
-		x.add("snapshots", warned, path+" is damaged, so its snapshot is not listed",
-			"pull or build the snapshot again, and delete both files")
+		x.add("snapshots", warned, "the record "+path+" is damaged, so its snapshot is not listed",
+			"delete the record and its snapshot file, then pull or build the snapshot again")
 	}
 	x.add("snapshots", healthy,
 		fmt.Sprintf("%s in %s, %s", snap.Plural(len(list), "snapshot", "snapshots"), dir, size(bytes)), "")

@@ -36,7 +36,7 @@ You can be signed in to several accounts of one service, for example in two
 organizations, or as two users. A login leaves your other accounts signed in,
 and its account becomes the one in use. If you sign in again as the same user,
 the new session replaces the old one. An account has the name given with --as,
-or the name of its organization, or if that is taken, your e-mail address. See
+or the slug of its organization, or if that is taken, your e-mail address. See
 ` + "`snapcli switch`" + ` and ` + "`snapcli whoami --all`" + `.
 
 For automation, use an API key instead: set ` + apiKeyEnv + `.`,
@@ -58,7 +58,7 @@ For automation, use an API key instead: set ` + apiKeyEnv + `.`,
 		"override the OAuth client_id (default: discovered from the cloud service)")
 	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "do not open the sign-in page in a browser")
 	cmd.Flags().BoolVar(&qr, "qr", false, "also show the URL of the sign-in page as a QR code")
-	cmd.Flags().StringVar(&o.As, "as", "", "name of the account (default: the name of its organization)")
+	cmd.Flags().StringVar(&o.As, "as", "", "name of the account (default: the slug of its organization)")
 	cmd.Flags().StringVar(&o.Scope, "scope", "", "optional OAuth scope to request")
 	a.jsonFlag(cmd)
 	return cmd

@@ -20,16 +20,17 @@ func (a *app) pushCommand() *cobra.Command {
 		Short: "Push a snapshot to the cloud service, or to a storage profile",
 		Long: `Push uploads the target's newest snapshot that was built or sanitized on this
 machine, or the one that --snapshot names, and prints which one it chose. A
-snapshot that you pulled is pushed only if you name it. In the cloud it starts
-private: only you and the owners and admins of your organization see it. Without
---cloud, push writes to a storage profile from the config file: a bucket or
-folder of your own.
+snapshot that you pulled is pushed only if you name it. Snapshots start private
+in the cloud: only you and the owners and admins of your organization see it.
+Without --cloud, push writes to a storage profile from the config file: a bucket
+or folder of your own.
 
 If this machine still has a snapshot of the target that is in the cloud, only
 the difference is sent. The service rebuilds the same file from it and verifies
 the checksum. --full sends the whole file. A storage profile always gets the
-whole file, and the difference as well, for pulls. The service also gets both if
-the snapshot is encrypted and a key in the configuration opens it.
+whole file, and the difference as well, for pulls. The service cannot rebuild an
+encrypted snapshot, so it always gets the whole file, and the difference as well
+if a key in the configuration opens the snapshot.
 
 The snapshot's card is published with it: the names, types, keys and masks of
 its columns, the names of its indexes, constraints and programs, and the row

@@ -56,8 +56,8 @@ this machine, for encrypted snapshots, and for pulled snapshots with more than
 				emptyNote = "no snapshot on this machine matches"
 			}
 			for _, path := range agent.Damaged() {
-				a.warn("%s is damaged, so its snapshot is not listed; pull or build the snapshot again, and delete "+
-					"both files", path)
+				a.warn("the record %s is damaged, so its snapshot is not listed; delete the record and its "+
+					"snapshot file, then pull or build the snapshot again", path)
 			}
 			return a.printLocal(agent, list, emptyNote)
 		},

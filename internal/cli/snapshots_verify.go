@@ -20,10 +20,10 @@ func (a *app) localVerifyCommand() *cobra.Command {
 		Long: `Verify reads the snapshot files that you name, or all on this machine, from
 start to end and checks every checksum. It fails when one is damaged. It checks
 an encrypted file as a whole, and also its content if an identity on this
-machine can decrypt it. A certificate must belong to the file, state the same
-rules as the file, and be signed by a known key that is not revoked; see
-` + "`snapcli keys`" + `. With --require-certificate, verify also fails if a file has no
-certificate.`,
+machine can decrypt it. If a file has a certificate, it must belong to the file,
+state the same rules as the file, and be signed by a known key that is not
+revoked; see ` + "`snapcli keys`" + `. With --require-certificate, verify also fails if a
+file has no certificate.`,
 		Example: examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all",
 			"snapcli snapshots verify"),
 		ValidArgsFunction: a.completeLocal,

@@ -17,9 +17,10 @@ func (a *app) targetAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --source URL [--destination URL]",
 		Short: "Add a target, or change one",
-		Long: `Add writes a target into the config file and keeps the file's comments. If the
-target exists, add changes only the settings given by flags. Without arguments
-on a terminal, add asks for the settings, as ` + "`snapcli init`" + ` does.
+		Long: `Add writes a target into the config file. The comments outside this target
+remain. If the target exists, add changes only the settings given by flags.
+Without arguments on a terminal, add asks for the settings, as ` + "`snapcli init`" + `
+does.
 
 URLs: postgres://user@host/database, mysql://user@host/database,
 sqlite:///path/to/file. Write secrets as ${NAME}. They are read from the

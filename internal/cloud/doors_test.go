@@ -175,7 +175,7 @@ func (b *building) tryBytes(rt *rapid.T, v *visitor, t *thing) {
 func (b *building) tryShares(rt *rapid.T, v *visitor, t *thing) {
 	ctx := context.Background()
 	groups, err := v.client.GroupShares(ctx, t.ID)
-	if opened(rt, "group-shares", v, t, b.may(v, t, snap.ActListGroups), err) {
+	if opened(rt, "group-shares", v, t, b.may(v, t, snap.ActListGroupShares), err) {
 		var got, want []string
 		for _, g := range groups {
 			got = append(got, g.GroupID)

@@ -71,8 +71,8 @@ func (s *Service) routes(root huma.API) {
 		"End several shares or every share at once: all of them, or none"}, s.endShares)
 	register(s, both, route{"bulk-change", "POST /bulk", "", onNothing,
 		"Share, unshare or delete several snapshots"}, s.bulk)
-	register(s, both, route{"list-group-shares", "GET /snapshots/{id}/group-shares", snap.ActListGroups, onSnapshot,
-		"List the snapshot's group shares"}, s.groupShares)
+	register(s, both, route{"list-group-shares", "GET /snapshots/{id}/group-shares", snap.ActListGroupShares,
+		onSnapshot, "List the snapshot's group shares"}, s.groupShares)
 	register(s, both, route{"explain-access", "GET /snapshots/{id}/access", snap.ActExplain, onSnapshot,
 		"Explain who can see the snapshot, and why one user can or cannot"}, s.explain)
 	register(s, both, route{"why-visible", "GET /snapshots/{id}/why", snap.ActView, onSnapshot,
@@ -94,11 +94,11 @@ func (s *Service) routes(root huma.API) {
 		"Withdraw one of the caller's requests for access"}, s.withdrawAccessRequest)
 	register(s, both, route{"refuse-access", "POST /access-requests/{id}/refuse", "", onNothing,
 		"Refuse a request for access; to grant one, share the snapshot"}, s.refuseAccess)
-	register(s, both, route{"list-groups", "GET /org/sso/groups", snap.ActReadGroups, onNothing,
+	register(s, both, route{"list-groups", "GET /org/sso/groups", snap.ActReadOrganization, onNothing,
 		"List the organization's SSO groups"}, s.listGroups)
-	register(s, both, route{"list-members", "GET /org/members", snap.ActReadGroups, onNothing,
+	register(s, both, route{"list-members", "GET /org/members", snap.ActReadOrganization, onNothing,
 		"List the organization's members"}, s.listMembers)
-	register(s, both, route{"list-certificate-keys", "GET /org/certificate-keys", snap.ActReadGroups, onNothing,
+	register(s, both, route{"list-certificate-keys", "GET /org/certificate-keys", snap.ActReadOrganization, onNothing,
 		"List the keys whose certificates the organization accepts"}, s.listCertificateKeys)
 	register(s, both, route{"add-certificate-key", "POST /org/certificate-keys", snap.ActAdminister, onNothing,
 		"Register a public key; certificates that it signed are then valid"}, s.addCertificateKey)

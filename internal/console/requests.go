@@ -12,7 +12,7 @@ import (
 	"snap/internal/look"
 )
 
-// Requests is the path of the requests for access below the public URL.
+// Requests is the path of the page of access requests, below the public URL.
 const Requests = "/requests"
 
 // request is a request for access that the caller may answer, with the form that answers it.
@@ -20,7 +20,7 @@ type request struct {
 	api.AccessRequest
 	Page    *layout
 	Link    string        // address of the snapshot's page
-	Choices []look.Choice // shares that let the person see the snapshot
+	Choices []look.Choice // shares that would let the person who asks see the snapshot
 }
 
 // requestsPage is the data of requests.html.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	sketchSize = 4096     // samples of a sketch
+	sketchSize = 4096     // maximum number of samples of a sketch
 	sketchUnit = 64 << 10 // maximum bytes of a unit
 	pageUnit   = 4096     // bytes of a unit of a SQLite file, whose pages begin at multiples of it
 )

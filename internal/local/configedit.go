@@ -55,8 +55,10 @@ func (f *configFile) addProfile(name string, p StorageProfile) error {
 
 // edit writes an entry to a section of the file, or removes it if the entry is nil. change receives
 // the configuration in the file, without the environment. It changes that configuration and returns
-// the entry. edit changes only the lines of that entry, so that comments and order remain. Before
-// writing, it parses the new text and compares the result with the changed configuration.
+// the entry. edit replaces the lines of that entry, and the section's own line if the section is
+// empty. The other lines remain, including their comments and order; comments in the replaced lines
+// are lost. Before writing, it parses the new text and compares the result with the changed
+// configuration.
 func (f *configFile) edit(section, name string, change func(*Config) (entry any, err error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +120,7 @@ func splice(text []byte, within, name string, value any) ([]byte, error) {
 	return join(lines[:at], [][]byte{body}, lines[until:]), nil
 }
 
-// span is a range of lines. from is -1 if there is none.
+// span is a range of lines. from is -1 if the section or entry does not exist.
 type span struct {
 	from, until int
 	indent      string

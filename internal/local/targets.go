@@ -51,8 +51,8 @@ func (a *Agent) nearTarget(name string) string {
 	return snap.Closest(name, names)
 }
 
-// AddTarget writes a target to config.yaml, or replaces the one with its name. The file's comments
-// and order remain.
+// AddTarget writes a target to config.yaml, or replaces the one with its name. The comments and the
+// order of the other entries remain.
 func (a *Agent) AddTarget(t Target) error {
 	return a.ChangeTarget(t.Name, func(old *Target) { *old = t })
 }
@@ -60,7 +60,7 @@ func (a *Agent) AddTarget(t Target) error {
 // ChangeTarget changes a target in config.yaml, or adds it. change receives the settings in the file,
 // without those from the environment, and must change only the settings that the user changes. The
 // path of a SQLite file that it sets may be relative to the working directory and is made absolute.
-// The file's comments and order remain.
+// The comments and the order of the other entries remain.
 func (a *Agent) ChangeTarget(name string, change func(*Target)) error {
 	name, err := snap.CleanTarget(name)
 	if err != nil {

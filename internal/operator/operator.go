@@ -171,10 +171,13 @@ provider, the hosts of webhooks, the SMTP server, and the collector of traces. I
 changes nothing, except that it writes a small object to the object store and
 removes it again.
 
-If the disk is nearly full, or if an object store, an identity provider, a webhook,
-the SMTP server or a collector does not respond, that is a warning: the service
-still starts and serves everybody else. Every other problem fails the check. With
---offline, check only reads the configuration and connects to nothing.
+If the disk is nearly full, or if S3, the bucket of checkpoints, an identity
+provider, a webhook's host, the SMTP server or the collector of traces cannot be
+used, that is a warning, as are clocks of replicas that differ and organizations
+that are missing from the configuration: the service still starts, and
+everything else works. A problem with the configuration, the database, its clock
+or a folder of objects fails the check. With --offline, check only reads the
+configuration and connects to nothing.
 
 With --deep, check also compares the rows of the database with the objects in the
 object store. It lists snapshots whose bytes are missing, which fails the check,

@@ -17,7 +17,7 @@ import (
 	"snap"
 )
 
-// Tunnels are the SSH servers that a program uses, each with at most one connection at a time.
+// Tunnels are the SSH servers that this process uses, each with at most one connection at a time.
 type Tunnels struct {
 	// Env reads the environment: SSH_AUTH_SOCK and HOME.
 	Env func(string) string
@@ -36,7 +36,7 @@ type Tunnel struct {
 	env           func(string) string
 	idle          time.Duration
 
-	connecting chan struct{} // holds a value while a caller of acquire connects or checks
+	connecting chan struct{} // a lock of acquire; a channel, so that waiting can end with a context
 
 	mu         sync.Mutex
 	client     *ssh.Client
@@ -145,7 +145,7 @@ func (t *Tunnel) acquire(ctx context.Context) (*ssh.Client, error) {
 	return client, nil
 }
 
-// reuse counts a new use of the present connection and returns it, or nil if there is none.
+// reuse counts a new use of the current connection and returns it, or nil if there is none.
 func (t *Tunnel) reuse() *ssh.Client {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -48,7 +48,7 @@ func lifetimeChoices(longest time.Duration) (all []lifetimeChoice) {
 	return all
 }
 
-// Idle reports whether a key was not used for so long that it may no longer be needed.
+// Idle reports whether a key has been unused for so long that it may no longer be needed.
 func (p accountData) Idle(k store.Key) bool { return idle(k, p.now) }
 
 func idle(k store.Key, now time.Time) bool { return !now.Before(k.IdleSince().Add(snap.IdleKey)) }

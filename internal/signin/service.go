@@ -62,8 +62,9 @@ type Options struct {
 	Now               func() time.Time // nil is time.Now
 	Log               *slog.Logger     // nil is slog.Default
 	// Count is called with the outcome of each sign-in, refresh, token exchange and logout by the
-	// provider. The door is password, provider, device, refresh, exchange or logout. The outcome is
-	// ok, wrong, limited, refused, expired, reused, unavailable or failed. Count may be nil.
+	// provider. The door, which is how somebody comes in or leaves, is password, provider, device,
+	// refresh, exchange or logout. The outcome is ok, wrong, limited, refused, expired, reused,
+	// unavailable or failed. Count may be nil.
 	Count func(door, outcome string)
 }
 

@@ -195,7 +195,7 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 	if h.Group != nil {
 		_, err = s.grantGroup(ctx, tx, by, sn, *h.Group, time.Time{})
 	} else {
-		_, err = s.grantOrg(ctx, tx, by, sn, time.Time{})
+		_, err = s.grantOrgWide(ctx, tx, by, sn, time.Time{})
 	}
 	if err != nil {
 		return err

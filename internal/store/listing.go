@@ -15,7 +15,7 @@ import (
 // ordered newest first. So the statement merges these ranges, reads each only as far as the page
 // needs, and returns each snapshot once (page).
 //
-// Each of the caller's own audiences (user, admins, members, recipients) is one range. On SQLite,
+// Each of the caller's own audiences (user, admins, members, recipients, keys) is one range. On SQLite,
 // so is each of their first few groups. All other groups are read together, as far as they reach
 // the page:
 //
@@ -48,7 +48,7 @@ type scope int
 
 const (
 	scopeMember scope = iota // all audiences of a member or viewer, including their groups
-	scopeAdmin               // an admin's audiences, except user and groups, which add nothing
+	scopeAdmin               // the audiences of an admin, or of a key with the scope private, without user and groups
 	scopeShared
 	scopeMine
 	scopeReceived

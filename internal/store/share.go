@@ -11,9 +11,9 @@ import (
 	"snap"
 )
 
-// Every share is one grant. Authorization is the caller's job (snap.Allowed). The methods that
-// change shares are idempotent, take effect immediately on every replica, and fail with
-// snap.ErrNotFound if the caller can no longer see the snapshot.
+// Every share is one grant. The code that calls these methods authorizes first (snap.Allowed). The
+// methods that change shares are idempotent, take effect immediately on every replica, and fail
+// with snap.ErrNotFound if the caller can no longer see the snapshot.
 
 // ShareWith makes all of these shares in one transaction, or none. For a snapshot that is not
 // sanitized, newcomers is the number of users of its organization who can see it now but could not
@@ -43,7 +43,7 @@ func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 		return err
 	}
 	if with.OrgWide {
-		if err := add(s.grantOrg(ctx, tx, c, sn, with.Expires)); err != nil {
+		if err := add(s.grantOrgWide(ctx, tx, c, sn, with.Expires)); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +101,7 @@ func (s *Store) UnshareAll(ctx context.Context, c snap.Caller, sn snap.Snapshot)
 		if len(from.Orgs) > 0 && snap.Allowed(c, snap.ActShareOrg, sn) != nil {
 			return snap.Forbidden("the snapshot is also shared with another organization, and only owners and admins "+
 				"can end that share",
-				"ask an owner or admin to run this command, or end your own shares one by one")
+				"ask an owner or admin to end it, or end the other shares one by one")
 		}
 		ended, err = s.ungrantAll(ctx, tx, c, sn, from)
 		return err
@@ -168,8 +168,8 @@ func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 	return all, nil
 }
 
-// grantOrg shares a snapshot org-wide until a time, or indefinitely if expires is zero.
-func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
+// grantOrgWide shares a snapshot org-wide until a time, or indefinitely if expires is zero.
+func (s *Store) grantOrgWide(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
 	expires time.Time) (snap.ShareChange, error) {
 	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), expires)
 	if err != nil {

@@ -31,12 +31,12 @@ func (c cloneView) Action(what string) string {
 	return "/clones/" + url.PathEscape(c.Name) + "/" + what
 }
 
-// Mine reports whether the clone can be reset and dropped here: it is ready, and neither belongs to
-// a run nor is kept warm for one.
-func (c cloneView) Mine() bool { return c.Kind == clone.Named && c.State == clone.Ready }
+// Changeable reports whether the clone can be reset, branched and dropped here: it is ready, and
+// neither belongs to a run nor is kept warm for one.
+func (c cloneView) Changeable() bool { return c.Kind == clone.Named && c.State == clone.Ready }
 
-// Doing returns the clone's state or kind, if that is unusual.
-func (c cloneView) Doing() string {
+// Badge returns the clone's state or kind, if that is unusual.
+func (c cloneView) Badge() string {
 	if c.State != clone.Ready {
 		return string(c.State)
 	}
@@ -64,7 +64,8 @@ func (s *Server) clones(w http.ResponseWriter, r *http.Request) error {
 // cloneFields returns the fields of the form that makes clones.
 func cloneFields() []string { return []string{"target", "name", "snapshot", "type", "ttl", "count"} }
 
-// cloneForm reads the form that makes clones. A job that is repeated has the fields in the URL.
+// cloneForm reads the form that makes clones. It also reads the URL, because the link that repeats a
+// job has the fields there.
 func (s *Server) cloneForm(r *http.Request) (t local.Target, o local.CloneOptions, err error) {
 	if t, err = s.o.Agent.Target(r.FormValue("target")); err != nil {
 		return t, o, err

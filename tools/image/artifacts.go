@@ -55,7 +55,7 @@ func (r release) bom(p program, image v1.Image) (v1.Image, error) {
 	}
 	refers, is := mutate.Subject(bom, *subject).(v1.Image)
 	if !is {
-		return nil, fmt.Errorf("a bill of materials cannot refer to its image")
+		return nil, fmt.Errorf("the bill of materials cannot be linked to its image")
 	}
 	return refers, nil
 }
@@ -85,7 +85,7 @@ func (r release) modules(file string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// signature returns the signature of a digest, in the form of cosign.
+// signature returns an artifact with the signature of a digest, in cosign's format.
 func (r release) signature(digest v1.Hash) (v1.Image, error) {
 	var payload struct {
 		Critical struct {

@@ -39,8 +39,8 @@ func (s *scratch) Swap(ctx context.Context, _ bool) error {
 }
 
 // seize locks the old database exclusively and moves its write-ahead log into its file. Call
-// release after the rename. If there is no old database, or only an empty file, seize removes the
-// side files of an earlier database.
+// release after the rename. Unless only an empty database may be replaced, seize does not open a
+// missing or empty file, and only removes the side files of an earlier database.
 //
 // If only an empty database may be replaced, seize creates a missing database, so that there is a
 // file to lock. Nobody can then fill the database between the check and the rename.
