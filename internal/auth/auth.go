@@ -201,7 +201,7 @@ func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) 
 		return snap.Caller{}, &snap.Error{
 			Code:       snap.CodeRateLimited,
 			Detail:     "too many wrong credentials from your address",
-			Hint:       "wait a minute, and check cloud.api_key",
+			Hint:       "wait a minute, and check the credential that you send",
 			RetryAfter: wait,
 		}
 	}

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -19,6 +20,9 @@ func (s *Service) scimHandler() http.Handler {
 
 func (s *Service) reporter(r *http.Request) (store.Reporter, error) {
 	c, err := s.auth.SCIM(r)
+	if errors.Is(err, snap.ErrUnauthenticated) {
+		err = errNoSCIMKey
+	}
 	if err != nil {
 		return store.Reporter{}, err
 	}
@@ -27,6 +31,15 @@ func (s *Service) reporter(r *http.Request) (store.Reporter, error) {
 		return store.Reporter{}, err
 	}
 	return s.signin.Reporter(c), nil
+}
+
+// errNoSCIMKey is the error for every request without a valid SCIM key. It is for the administrator
+// of an identity provider.
+var errNoSCIMKey = &snap.Error{
+	Code:   snap.CodeUnauthenticated,
+	Detail: "the SCIM key is missing, wrong, expired or revoked",
+	Hint: "send a SCIM key (scim_) as the bearer token; the service's operator creates one with " +
+		"`snapcloud key create --org SLUG --kind scim`",
 }
 
 // writeSCIMError is like writeError, but in the form that SCIM defines.

@@ -385,7 +385,9 @@ func TestSCIMRefusals(t *testing.T) {
 		"a pipeline's": c.OrgKey("acme", snap.PipelineKey), "altered": p.key[:len(p.key)-1] + "!"} {
 		wrong := &provisioner{t, p.url, key}
 		for _, path := range []string{"/Users", "/Users/" + mia, "/Groups/" + eng, "/Schemas", "/nonsense"} {
-			if a := wrong.do("GET", path, "", 401); a["status"] != "401" {
+			a := wrong.do("GET", path, "", 401)
+			if a["status"] != "401" ||
+				!strings.Contains(fmt.Sprint(a["detail"]), "`snapcloud key create --org SLUG --kind scim`") {
 				t.Errorf("%s: %v", name, a)
 			}
 		}
