@@ -265,14 +265,18 @@ func audienceArray(all []snap.Audience) string {
 }
 
 // SetRole changes a user's role until their next sign-in sets it again. It takes effect at the next
-// request, on every replica.
+// request, on every replica. The audit log gets no line if the user already has the role.
 func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 	if !r.Valid() {
 		return snap.Invalid(fmt.Sprintf("%q is not a role", r), "use owner, admin, member or viewer")
 	}
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		c := snap.Caller{User: &snap.User{ID: userID}, Role: r}
-		err := tx.QueryRowContext(ctx,
+		before, err := s.userText(ctx, tx, `u.id = $1`+s.rowLock(`FOR UPDATE`), userID)
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRowContext(ctx,
 			`UPDATE users SET role = $2, `+claimsAt("$3")+` WHERE id = $1 RETURNING org_id, groups_unknown`,
 			userID, string(r), s.now().UnixMilli()).Scan(&c.Org.ID, &c.GroupsUnknown)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -289,12 +293,13 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 		if err := s.setMembership(ctx, tx, c); err != nil {
 			return err
 		}
-		return s.recordUser(ctx, tx, userID, "")
+		return s.recordUser(ctx, tx, userID, before)
 	})
 }
 
 // SetDisabled disables or enables a user. The credentials of a disabled user are refused from the
-// next request on.
+// next request on. If the user is already in that state, nothing changes and the audit log gets no
+// line.
 func (s *Store) SetDisabled(ctx context.Context, userID int64, disabled bool) error {
 	return s.setDisabled(ctx, userID, disabled, false)
 }
@@ -314,10 +319,18 @@ func (s *Store) SetListed(ctx context.Context, userID int64, listed bool) (chang
 
 func (s *Store) setDisabled(ctx context.Context, userID int64, disabled, unlisted bool) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE users SET disabled = $2, unlisted = $3, away = 0,
+		var done bool
+		err := tx.QueryRowContext(ctx, `SELECT disabled = $2 AND unlisted = $3 AND away = 0 FROM users
+			WHERE id = $1`+s.rowLock(`FOR UPDATE`), userID, flag(disabled), flag(unlisted)).Scan(&done)
+		if errors.Is(err, sql.ErrNoRows) {
+			return errNoUser()
+		}
+		if err != nil || done {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE users SET disabled = $2, unlisted = $3, away = 0,
 			signed_out_at = CASE WHEN CAST($3 AS bigint) = 1 THEN $4 ELSE signed_out_at END WHERE id = $1`,
-			userID, flag(disabled), flag(unlisted), s.now().UnixMilli())
-		if err := requireChanged(res, err, errNoUser()); err != nil {
+			userID, flag(disabled), flag(unlisted), s.now().UnixMilli()); err != nil {
 			return err
 		}
 		return s.recordUser(ctx, tx, userID, "")

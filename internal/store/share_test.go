@@ -206,5 +206,23 @@ func TestChangesOfAUserActAtOnce(t *testing.T) {
 		if _, err := w.CallerOfUser(w.ctx, mia.User.ID); !errors.Is(err, snap.ErrUnauthenticated) {
 			t.Errorf("a disabled user: %v, want unauthenticated", err)
 		}
+		logged := func() int {
+			w.sequence()
+			page, err := w.Audit(w.ctx, alice, store.AuditQuery{Action: snap.AuditUserChanged, Limit: 100})
+			w.ok(err)
+			return len(page.Items)
+		}
+		before := logged()
+		w.ok(w.SetDisabled(w.ctx, mia.User.ID, true))
+		w.ok(w.SetRole(w.ctx, mia.User.ID, snap.RoleMember))
+		if n := logged(); n != before {
+			t.Errorf("%d lines for changes that change nothing", n-before)
+		}
+		w.ok(w.SetDisabled(w.ctx, mia.User.ID, false))
+		w.ok(w.SetDisabled(w.ctx, mia.User.ID, false))
+		w.ok(w.SetRole(w.ctx, mia.User.ID, snap.RoleViewer))
+		if n := logged(); n != before+2 {
+			t.Errorf("%d lines for two changes", n-before)
+		}
 	})
 }
