@@ -44,6 +44,9 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 		store.CheckRestored(store.Options{DataDir: o.DataDir})); err != nil {
 		return b, err
 	}
+	if err := requireOutside(o.Dir, o.DataDir); err != nil {
+		return b, err
+	}
 	unlock, err := lock(o.Dir)
 	if err != nil {
 		return b, err
@@ -76,6 +79,39 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 // openFolder opens a folder of objects that receives no uploads.
 func openFolder(dir string) (*blob.Folder, error) {
 	return blob.OpenFolder(dir, "", make([]byte, 32), nil) // the secret is never used
+}
+
+// requireOutside refuses a folder of backups in the data directory. Its backups would be lost
+// together with the data.
+func requireOutside(dir, dataDir string) error {
+	to, err := resolve(dir)
+	if err != nil {
+		return err
+	}
+	data, err := resolve(dataDir)
+	if err != nil {
+		return err
+	}
+	if rel, err := filepath.Rel(data, to); err == nil && filepath.IsLocal(rel) {
+		return snap.Usage(dir+" is in data_dir, so the backups would be lost together with the data",
+			"name a folder outside "+dataDir+", if possible on another disk")
+	}
+	return nil
+}
+
+// resolve returns an absolute path without symbolic links. Only the part of the path that exists
+// can have links.
+func resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if parent := filepath.Dir(path); errors.Is(err, os.ErrNotExist) && parent != path {
+		real, err = resolve(parent)
+		real = filepath.Join(real, filepath.Base(path))
+	}
+	return real, err
 }
 
 // lock keeps other programs from writing into a folder of backups.

@@ -312,6 +312,13 @@ func TestBackUpAndRestore(t *testing.T) {
 		ok(t, err)
 	}
 	private(t, dir)
+	link := filepath.Join(t.TempDir(), "link")
+	ok(t, os.Symlink(from.dir, link))
+	for _, inside := range []string{from.dir, filepath.Join(from.dir, "new", "backups"),
+		filepath.Join(link, "new", "..", "backups")} {
+		_, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: inside}, move.Progress{})
+		is(t, err, snap.CodeUsage, inside+" is in data_dir")
+	}
 
 	to := embedded(t)
 	_, err := move.Restore(ctx, dir, first.Name, to.dir, move.Progress{})
