@@ -47,6 +47,7 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 	if err := requireOutside(o.Dir, o.DataDir); err != nil {
 		return b, err
 	}
+	defer func() { err = explainFull(o.Dir, err) }()
 	unlock, err := lock(o.Dir)
 	if err != nil {
 		return b, err
@@ -112,6 +113,17 @@ func resolve(path string) (string, error) {
 		real = filepath.Join(real, filepath.Base(path))
 	}
 	return real, err
+}
+
+// explainFull returns the error for a full disk if err is one that occurred while a folder was
+// written, and err otherwise.
+func explainFull(dir string, err error) error {
+	if snap.CodeOf(err) != snap.CodeStorageFull && !disk.Full(err) {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of " + dir + " is full",
+		Hint:  "free some space on it, then run the command again: objects that were copied are kept",
+		Cause: err}
 }
 
 // lock keeps other programs from writing into a folder of backups.

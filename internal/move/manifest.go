@@ -128,7 +128,7 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	broken := func(why string) error {
 		return &snap.Error{Code: snap.CodeCorrupt,
 			Detail: fmt.Sprintf("the manifest of the backup %s is damaged: %s", name, why),
-			Hint:   "use another backup: `snapcloud backup list` lists the backups"}
+			Hint:   useAnother(dir)}
 	}
 	first, err := lines.ReadBytes('\n')
 	if err != nil || json.Unmarshal(first, &h) != nil || h.Format != format {

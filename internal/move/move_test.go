@@ -405,8 +405,13 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 			found, err := filepath.Glob(filepath.Join(dir, file))
 			ok(t, err)
 			damage(t, found[0])
-			if _, err := move.Verify(ctx, dir, "", move.Progress{}); err == nil {
-				t.Error("the damage was not seen")
+			_, err = move.Verify(ctx, dir, "", move.Progress{})
+			var e *snap.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("the damage was not seen: %v", err)
+			}
+			if name != "object" && !strings.Contains(e.Hint, "backup list --from "+dir) {
+				t.Errorf("the hint is %q", e.Hint)
 			}
 			to := t.TempDir()
 			if _, err := move.Restore(ctx, dir, "", to, move.Progress{}); err == nil {

@@ -33,7 +33,7 @@ func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 		return b, err
 	}
 	file := filepath.Join(dir, name, databaseFile)
-	if err := checkFile(file, h.Database); err != nil {
+	if err := checkFile(file, h.Database, dir); err != nil {
 		return b, err
 	}
 	if err := checkObjects(ctx, dir, name, file); err != nil {
@@ -68,7 +68,8 @@ func everyObject(ctx context.Context, dir string, b Backup, p Progress,
 	return err
 }
 
-func checkFile(file string, want fileSum) error {
+// checkFile checks a file of a backup in a folder of backups, or a copy of the file.
+func checkFile(file string, want fileSum, dir string) error {
 	got, err := sumFile(file)
 	if err != nil {
 		return err
@@ -76,9 +77,14 @@ func checkFile(file string, want fileSum) error {
 	if got != want {
 		return &snap.Error{Code: snap.CodeCorrupt,
 			Detail: fmt.Sprintf("%s is damaged: its checksum is wrong", file),
-			Hint:   "use another backup: `snapcloud backup list` lists the backups"}
+			Hint:   useAnother(dir)}
 	}
 	return nil
+}
+
+// useAnother is the hint for a damaged backup in a folder of backups.
+func useAnother(dir string) string {
+	return "use another backup: `snapcloud backup list --from " + dir + "` lists the backups"
 }
 
 // checkObjects checks the database, and that it names exactly the manifest's objects.
@@ -137,6 +143,7 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 	if err != nil {
 		return b, err
 	}
+	defer func() { err = explainFull(dataDir, err) }()
 	staging := filepath.Join(dataDir, store.RestoringDir)
 	if err := prepareStaging(dataDir, staging); err != nil {
 		return b, err
@@ -193,7 +200,7 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 	if err := copyFile(filepath.Join(dir, b.Name, databaseFile), database); err != nil {
 		return err
 	}
-	if err := errors.Join(checkFile(database, h.Database), checkObjects(ctx, dir, b.Name, database)); err != nil {
+	if err := errors.Join(checkFile(database, h.Database, dir), checkObjects(ctx, dir, b.Name, database)); err != nil {
 		return err
 	}
 	err = everyObject(ctx, dir, b, p, func(ctx context.Context, o store.Object) error {

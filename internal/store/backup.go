@@ -20,7 +20,8 @@ import (
 // BackUp writes the SQLite database of a data directory, as of one moment, to a new file; the file
 // must not exist. The service may keep writing in the meantime. The copy leaves out rows that are
 // useless elsewhere, such as those of running processes and of pushes in progress. The file is
-// synced and readable by its owner only.
+// synced and readable by its owner only. BackUp fails with code storage_full if the new file's disk
+// is full.
 func BackUp(ctx context.Context, dataDir, file string) error {
 	if err := CheckExists(Options{DataDir: dataDir}); err != nil {
 		return err
@@ -37,10 +38,17 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 	if err := restrictToOwner(file); err != nil { // SQLite treats an empty file as a new database
 		return err
 	}
-	if _, err := s.write.ExecContext(ctx, `VACUUM INTO $1`, file); err != nil {
+	if _, err = s.write.ExecContext(ctx, `VACUUM INTO $1`, file); err == nil {
+		err = errors.Join(trim(ctx, file), syncFile(file))
+	}
+	if isDiskFull(err) {
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of " + file + " is full",
+			Hint: "free some space on it, then run the command again", Cause: err}
+	}
+	if err != nil {
 		return fmt.Errorf("copy the database: %w", err)
 	}
-	return errors.Join(trim(ctx, file), syncFile(file))
+	return nil
 }
 
 // trim removes from a copy the rows that are useless outside this service.
