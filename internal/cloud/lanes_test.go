@@ -204,6 +204,13 @@ func TestGoneDisablesWebhook(t *testing.T) {
 	if list[0].DisabledAt == nil || list[0].DisabledReason == "" || list[0].Waiting != 2 {
 		t.Errorf("disabled: %+v", list[0])
 	}
+	waiting, err := alice.Deliveries(ctx, hook.ID)
+	must(t, err)
+	for _, d := range waiting {
+		if d.NextAt != nil {
+			t.Errorf("a message of a disabled webhook names its next attempt: %+v", d)
+		}
+	}
 	gone.answer(http.StatusOK)
 	if _, err := alice.EnableWebhook(ctx, hook.ID); err != nil {
 		t.Fatal(err)

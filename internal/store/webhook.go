@@ -197,14 +197,25 @@ func (s *Store) deliveries(ctx context.Context, where string, args ...any) ([]De
 		}, args...)
 }
 
-// Deliveries returns the newest deliveries of one of the organization's webhooks. It fails with
-// code not_found if the webhook does not exist.
+// Deliveries returns the newest deliveries of one of the organization's webhooks. No attempt follows
+// while the webhook is disabled, or before the end of its pause. Deliveries fails with code
+// not_found if the webhook does not exist.
 func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, limit int) ([]Delivery, error) {
-	if _, err := s.Webhook(ctx, c, webhookID); err != nil {
+	w, err := s.Webhook(ctx, c, webhookID)
+	if err != nil {
 		return nil, err
 	}
-	return s.deliveries(ctx,
+	all, err := s.deliveries(ctx,
 		`WHERE d.webhook_id = $1 AND d.org_id = $2 ORDER BY d.seq DESC LIMIT $3`, webhookID, c.Org.ID, limit)
+	for i, d := range all {
+		switch {
+		case !w.Disabled.IsZero():
+			all[i].Due = time.Time{}
+		case !d.Due.IsZero() && d.Due.Before(w.PausedUntil):
+			all[i].Due = w.PausedUntil
+		}
+	}
+	return all, err
 }
 
 func joinActions(all []snap.AuditAction) string {
