@@ -70,7 +70,6 @@ func (s *Service) exchangeGrant(w http.ResponseWriter, r *http.Request, f url.Va
 		s.writeOAuthError(w, http.StatusBadRequest, refused.code, refused.description)
 	case errors.Is(err, auth.ErrProviderDown):
 		s.count("exchange", "unavailable")
-		s.log.WarnContext(r.Context(), "the keys of a CI system cannot be read", "error", err)
 		w.Header().Set("Retry-After", retrySoon)
 		s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable",
 			"the issuer's keys cannot be read; try again in a moment")
@@ -168,22 +167,27 @@ func (s *Service) refuseToken(ctx context.Context, issuer, subject, why string) 
 
 // findTrust verifies a token against the rules that name its issuer. It returns the organization
 // that trusts the job, with its first rule that accepts the token. If several organizations trust
-// the job, the request must name one of them.
+// the job, the request must name one of them. A rule whose issuer does not respond accepts nothing.
+// findTrust fails because of such a rule only if no other rule accepts the token.
 func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (found organization, accepting Trust,
 	issued auth.IssuedToken, err error) {
 	named := auth.NamedIssuer(q.token)
 	why := "no rule names this issuer"
+	down := map[bool]error{} // by AllowPrivate; an issuer that does not respond is asked once
 	for _, org := range s.orgs {
 		if q.organization != "" && org.Slug != q.organization {
 			continue
 		}
 		for _, rule := range org.trust {
-			if rule.Issuer != named {
+			if rule.Issuer != named || down[rule.AllowPrivate] != nil {
 				continue
 			}
 			token, reason, err := s.checkToken(ctx, rule, q)
 			if err != nil {
-				return found, accepting, issued, err
+				s.log.WarnContext(ctx, "the keys of a CI system cannot be read", "organization", org.Slug, "rule",
+					rule.Name, "error", err)
+				down[rule.AllowPrivate] = err
+				continue
 			}
 			if reason != "" {
 				why = "rule " + rule.Name + " of " + org.Slug + ": " + reason
@@ -198,9 +202,11 @@ func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (found organ
 		}
 	}
 	if found.ID == 0 {
-		return found, accepting, issued, s.refuseToken(ctx, named, "", why)
+		if err = errors.Join(down[false], down[true]); err == nil {
+			err = s.refuseToken(ctx, named, "", why)
+		}
 	}
-	return found, accepting, issued, nil
+	return found, accepting, issued, err
 }
 
 // checkToken verifies a token and compares it with a rule. If the rule does not accept the token,

@@ -1,3 +1,5 @@
+//go:debug x509usefallbackroots=1
+
 package signin_test
 
 import (
@@ -436,6 +438,43 @@ func TestIssuerAddressIsGuarded(t *testing.T) {
 		if a := h.exchange(c.token(c.github(), "one")); a.status != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d %s", url, a.status, a.body)
 		}
+	}
+}
+
+// trustTestServers makes the process trust the certificate of [httptest.NewTLSServer]. It needs the
+// setting x509usefallbackroots.
+var trustTestServers = sync.OnceFunc(func() {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	x509.SetFallbackRoots(roots)
+})
+
+// TestIssuersOfOthersDoNotDecide: a rule whose issuer cannot be reached accepts nothing, and changes
+// nothing for the other rules and organizations with this issuer.
+func TestIssuersOfOthersDoNotDecide(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	c := newCI(t, clock)
+	c.Server = httptest.NewTLSServer(http.HandlerFunc(c.serve))
+	t.Cleanup(c.Close)
+	trustTestServers()
+	guarded, open := acme(), globex()
+	rule := c.rule()
+	rule.AllowPrivate = false // although the issuer has a private address
+	guarded.Trust, open.Trust = []signin.Trust{rule}, []signin.Trust{rule, c.rule()}
+	h := &house{t: t, dir: t.TempDir(), clock: clock, log: &syncBuffer{}}
+	h.open(storeIn(h), []signin.Organization{guarded, open})
+	if e := exchangedOf(t, h.exchange(c.token(c.github(), "one"))); e.Organization != "globex" {
+		t.Errorf("%+v", e)
+	}
+	if !strings.Contains(h.log.String(), "organization=acme rule=shop") {
+		t.Errorf("the log does not name the rule: %s", h.log.String())
+	}
+	a := h.exchange(c.token(c.github(), "one"), "organization", "acme")
+	if a.status != http.StatusServiceUnavailable {
+		t.Errorf("with its own organization only: %d %s", a.status, a.body)
 	}
 }
 
