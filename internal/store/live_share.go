@@ -27,6 +27,9 @@ type ShareQuery struct {
 	Cursor  string
 }
 
+// liveShareCursor is the format of a cursor: the key of a snapshot and an audience.
+const liveShareCursor = "%d-%d"
+
 // LiveShares returns a page of the live shares of the caller's organization and the cursor of the
 // next page. Shares of the newest snapshots come first. Authorization is the caller's job
 // (snap.Allowed).
@@ -34,7 +37,8 @@ func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (al
 	q.Limit = min(cmp.Or(max(q.Limit, 0), defaultLimit), maxLimit)
 	key, after := int64(math.MaxInt64), int64(0)
 	if q.Cursor != "" {
-		if _, err := fmt.Sscanf(q.Cursor, "%d-%d", &key, &after); err != nil {
+		if _, err := fmt.Sscanf(q.Cursor, liveShareCursor, &key, &after); err != nil ||
+			fmt.Sprintf(liveShareCursor, key, after) != q.Cursor {
 			return nil, "", snap.Invalid("the cursor belongs to another listing", "start again without a cursor")
 		}
 	}
@@ -59,7 +63,7 @@ func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (al
 	}
 	all = all[:q.Limit]
 	last := all[q.Limit-1]
-	return all, fmt.Sprintf("%d-%d", last.Snapshot.Key, last.audience), nil
+	return all, fmt.Sprintf(liveShareCursor, last.Snapshot.Key, last.audience), nil
 }
 
 func scanLiveShare(rows *sql.Rows, group bool) (l LiveShare, err error) {

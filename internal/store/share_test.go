@@ -224,5 +224,11 @@ func TestChangesOfAUserActAtOnce(t *testing.T) {
 		if n := logged(); n != before+2 {
 			t.Errorf("%d lines for two changes", n-before)
 		}
+		for _, cursor := range []string{"1-2x", "1-2-3", " 1-2", "1", "x"} {
+			_, _, err := w.LiveShares(w.ctx, alice, store.ShareQuery{Cursor: cursor})
+			if snap.CodeOf(err) != snap.CodeInvalid {
+				t.Errorf("the cursor %q: %v", cursor, err)
+			}
+		}
 	})
 }
