@@ -187,8 +187,8 @@ func (s *Store) wordSource(ctx context.Context, c snap.Caller, v selection, word
 	ids, isID := snap.SearchID(word)
 	var withID []int64
 	if isID {
-		withID, err = collect(ctx, s, `SELECT key FROM snapshots WHERE id >= $1 AND id < $2 LIMIT 5001`,
-			scanOne[int64], ids, ids+lastRune)
+		withID, err = collect(ctx, s, `SELECT key FROM snapshots WHERE id >= $1 AND id < $2 LIMIT `+
+			strconv.Itoa(fewCandidates+1), scanOne[int64], ids, ids+lastRune)
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +239,7 @@ func (s *Store) conditionsOf(ctx context.Context, c snap.Caller, word string) (a
 		column string
 	}{{wordsOfTarget, c.Org.ID, "target_id"}, {wordsOfOwner, c.Org.ID, "owner_id"}, {wordsOfLabel, 0, "label_id"}} {
 		ids, err := collect(ctx, s, `SELECT id FROM words WHERE org_id = $1 AND kind = $2 AND word >= $3 AND word < $4
-			LIMIT 5001`, scanOne[int64], kind.org, kind.kind, word, word+lastRune)
+			LIMIT `+strconv.Itoa(maxValues+1), scanOne[int64], kind.org, kind.kind, word, word+lastRune)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -363,8 +363,8 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v selection, prefix
 	n int) ([]snap.Snapshot, error) {
 	var count int
 	end := prefix + lastRune
-	err := s.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE id >= $1 AND id < $2 LIMIT 5001) AS c`,
-		prefix, end).Scan(&count)
+	err := s.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE id >= $1 AND id < $2 LIMIT `+
+		strconv.Itoa(fewCandidates+1)+`) AS c`, prefix, end).Scan(&count)
 	if err != nil || count == 0 {
 		return nil, err
 	}
