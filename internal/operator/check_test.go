@@ -56,6 +56,9 @@ func TestCheckTriesEverything(t *testing.T) {
 				!strings.Contains(stdout, "free in data_dir, and uploads stop below 1.0 PB (limits.disk_reserve)") {
 				t.Errorf("exit code %d with a disk that is nearly full\n%s", code, stdout)
 			}
+			if url == "" {
+				removalFails(t, config, dir)
+			}
 			left, err := filepath.Glob(filepath.Join(dir, "data", "blobs", "*", "check.*"))
 			if err != nil || len(left) > 0 {
 				t.Errorf("check left %v behind, %v", left, err)
@@ -67,16 +70,8 @@ func TestCheckTriesEverything(t *testing.T) {
 // removeUnused checks that an object without a row is named, and that it can be removed.
 func removeUnused(t *testing.T, config, dir string) {
 	t.Helper()
-	blobs, err := blob.OpenFolder(filepath.Join(dir, "data", "blobs"), "http://snap.test", make([]byte, 32), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	unused := snap.NewSnapshotID()
-	for _, key := range []string{unused, store.ArchivePrefix + "being-written"} {
-		if err := blobs.Write(t.Context(), key, []byte("x")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeObjects(t, dir, unused, store.ArchivePrefix+"being-written")
 	if code, _, stderr := run(t, config, "check", "--remove-unused"); code != snap.ExitUsage {
 		t.Errorf("without --deep: exit code %d, %s", code, stderr)
 	}
@@ -88,6 +83,33 @@ func removeUnused(t *testing.T, config, dir string) {
 	if _, stdout, _ := run(t, config, "check", "--deep"); strings.Contains(stdout, unused) ||
 		!strings.Contains(stdout, "1 without a row: "+store.ArchivePrefix) {
 		t.Errorf("after the removal was requested:\n%s", stdout)
+	}
+}
+
+func writeObjects(t *testing.T, dir string, keys ...string) {
+	t.Helper()
+	blobs, err := blob.OpenFolder(filepath.Join(dir, "data", "blobs"), "http://snap.test", make([]byte, 32), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		if err := blobs.Write(t.Context(), key, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// removalFails checks that the results are printed although the disk has no room to record that an
+// unused object will be removed.
+func removalFails(t *testing.T, config, dir string) {
+	t.Helper()
+	unused := snap.NewSnapshotID()
+	writeObjects(t, dir, unused)
+	code, stdout, stderr := run(t, config, "check", "--deep", "--remove-unused")
+	if code != snap.CodeStorageFull.Info().Exit || !strings.Contains(stdout, unused) ||
+		!strings.Contains(stdout, "ok    clock") ||
+		!strings.Contains(stderr, "the disk of the service's database is full") {
+		t.Errorf("exit code %d of a removal that fails\n%s%s", code, stdout, stderr)
 	}
 }
 

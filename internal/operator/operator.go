@@ -4,6 +4,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -209,18 +210,15 @@ func (p *program) runCheck(ctx context.Context, offline, deep, remove bool) erro
 	}
 	all := cloud.Verdicts(ctx, config)
 	if deep {
-		compared, err := cloud.Deep(ctx, config)
-		if err != nil {
-			return err
-		}
+		var compared []cloud.Verdict
+		compared, err = cloud.Deep(ctx, config)
 		all = append(all, compared...)
 	}
-	if remove {
-		if err := p.removeUnused(ctx, all); err != nil {
-			return err
-		}
+	if remove && err == nil {
+		err = p.removeUnused(ctx, all)
 	}
-	return p.printVerdicts(all)
+	failed := p.printVerdicts(all)
+	return cmp.Or(err, failed)
 }
 
 // removeUnused lets the service remove the objects that a deep check found unused, unless they are
@@ -228,6 +226,7 @@ func (p *program) runCheck(ctx context.Context, offline, deep, remove bool) erro
 func (p *program) removeUnused(ctx context.Context, found []cloud.Verdict) error {
 	return p.withStore(ctx, func(s *database) error {
 		n := 0
+		defer func() { fmt.Fprintf(p.stderr, "unused objects that the service will remove: %d\n", n) }()
 		for _, v := range found {
 			for _, key := range v.Unused {
 				unused, err := s.DiscardUnused(ctx, key)
@@ -239,7 +238,6 @@ func (p *program) removeUnused(ctx context.Context, found []cloud.Verdict) error
 				}
 			}
 		}
-		fmt.Fprintf(p.stderr, "unused objects that the service will remove: %d\n", n)
 		return nil
 	})
 }
