@@ -8,6 +8,7 @@ package api
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"snap"
@@ -197,10 +198,20 @@ type GroupList struct {
 
 // Member is a user of the organization.
 type Member struct {
-	Email  string    `json:"email"`
-	Name   string    `json:"name"`
-	Role   snap.Role `json:"role"`
-	Groups []string  `json:"groups" doc:"names of their groups"`
+	Email    string    `json:"email"`
+	Name     string    `json:"name"`
+	Role     snap.Role `json:"role"`
+	Groups   []string  `json:"groups" doc:"names of their groups"`
+	GroupIDs []string  `json:"group_ids" doc:"IDs of their groups, in the same order"`
+}
+
+// InGroup reports whether the member is in the group with this ID. Services of earlier releases send
+// only names, so with them the name decides.
+func (m Member) InGroup(id, name string) bool {
+	if len(m.GroupIDs) > 0 {
+		return slices.Contains(m.GroupIDs, id)
+	}
+	return slices.Contains(m.Groups, name) || slices.Contains(m.Groups, id)
 }
 
 // MemberList is the body of GET /org/members.

@@ -28,7 +28,8 @@ func (s *Service) listMembers(ctx context.Context, _ *noInput) (*body[api.Member
 	}
 	return &body[api.MemberList]{api.MemberList{Items: each(members, func(m snap.Member) api.Member {
 		return api.Member{Email: m.Email, Name: m.Name, Role: m.Role,
-			Groups: each(m.Groups, func(g snap.Group) string { return g.Name })}
+			Groups:   each(m.Groups, func(g snap.Group) string { return g.Name }),
+			GroupIDs: each(m.Groups, func(g snap.Group) string { return g.GroupID })}
 	})}}, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"snap/api"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
+	"snap/internal/store"
 )
 
 // pages are the addresses of the console.
@@ -289,6 +290,16 @@ func TestPagesShowTheOrganization(t *testing.T) {
 		t.Error("the search does not filter")
 	}
 	v.get("/console/groups?id=no-such").must(t, http.StatusNotFound)
+	org := must1(c.Store.OrgBySlug(ctx, "acme"))
+	must1(c.Store.ApplySignIn(ctx, store.SignIn{OrgID: org.ID, Issuer: "https://idp.test", Subject: "zoe",
+		Email: "zoe@acme.test", Role: snap.RoleMember, Groups: []snap.Group{{GroupID: "other", Name: "eng"}}}))
+	for id, of := range map[string][2]string{"eng": {"mia@acme.test", "zoe@acme.test"},
+		"other": {"zoe@acme.test", "mia@acme.test"}} { // two groups with the name eng
+		p := v.get("/console/groups?id=" + id)
+		if p.must(t, http.StatusOK, of[0]); strings.Contains(p.text, of[1]) {
+			t.Errorf("the group %s lists %s, who is in the other group of this name", id, of[1])
+		}
+	}
 	v.get("/console/audit?since=yesterday").must(t, http.StatusBadRequest, "The date is not a day")
 	v.get("/console/audit?action=no.such").must(t, http.StatusBadRequest, "is not an action of the audit log")
 	// A link cannot make a page announce anything else.

@@ -48,7 +48,7 @@ func (s *Server) groups(v *visit) error {
 		return err
 	}
 	for _, m := range members {
-		if slices.Contains(m.Groups, groups[i].Name) || slices.Contains(m.Groups, id) {
+		if m.InGroup(id, groups[i].Name) {
 			data.Members = append(data.Members, m)
 		}
 	}

@@ -2,7 +2,6 @@ package look
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -178,7 +177,7 @@ func (b *ShareBox) namePeople(shares []api.GroupShare) {
 		var people []string
 		for _, m := range b.Members {
 			in := w.Kind == "org_wide" || w.Kind == "admins" && m.Role.IsAdmin() ||
-				w.Kind == "group" && (slices.Contains(m.Groups, w.Group) || slices.Contains(m.Groups, w.GroupID))
+				w.Kind == "group" && m.InGroup(w.GroupID, w.Group)
 			if in {
 				people = append(people, m.Email)
 			}
