@@ -105,7 +105,7 @@ The URL has no password unless you add --with-password.`,
 
 // cloneView is the JSON form of a clone.
 type cloneView struct {
-	Name      string      `json:"name"`
+	Name      string      `json:"name" doc:"for a copy of kind warm, its ID"`
 	Target    string      `json:"target"`
 	Snapshot  string      `json:"snapshot"`
 	Type      snap.Type   `json:"type"`
@@ -124,7 +124,7 @@ type cloneView struct {
 }
 
 func viewClone(c clone.Clone, url string) cloneView {
-	return cloneView{Name: c.Name, Target: c.Source.Target, Snapshot: c.Source.Snapshot, Type: c.Source.Type,
+	return cloneView{Name: c.Label(), Target: c.Source.Target, Snapshot: c.Source.Snapshot, Type: c.Source.Type,
 		Engine: c.Source.Engine, URL: url, From: c.From, Kind: c.Kind, State: c.State, CreatedAt: c.Created,
 		ExpiresAt: c.Expires}
 }

@@ -119,8 +119,9 @@ func (a *app) clonesDropCommand() *cobra.Command {
 		Use:   "drop NAME...",
 		Short: "Drop clones and their databases",
 		Long: `Drop ends the connections to a clone and drops its database. Snapshots and
-templates stay. With --forget, drop leaves the database alone and only removes
-the clone from the list. Use this if the server no longer exists.`,
+templates stay. A copy that ` + "`snapcli clones warm`" + ` prepared can be dropped too,
+by the name in the list. With --forget, drop leaves the database alone and only
+removes the clone from the list. Use this if the server no longer exists.`,
 		Example:           examples("drop one", "snapcli clones drop pr-12"),
 		Args:              command.SomeArgs("name"),
 		ValidArgsFunction: a.completeClones,

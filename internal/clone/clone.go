@@ -131,12 +131,32 @@ func (rec *record) requireRoom(c Clone, limit int) error {
 			Hint: fmt.Sprintf("choose another --name, or drop it with `snapcli clones drop %s`",
 				snap.ShellWord(c.Name))}
 	}
-	if n := rec.count(c.Source.Target); c.Kind == Named && n >= limit {
-		return &snap.Error{Code: snap.CodeQuota,
-			Detail: fmt.Sprintf("the target %q has %d clones, and its limit is %d", c.Source.Target, n, limit),
-			Hint:   "drop some with `snapcli clones drop`, or raise clones.max of the target"}
+	if c.Kind != Named {
+		return nil
 	}
-	return nil
+	return rec.checkLimit(c.Source.Target, 1, limit)
+}
+
+// CheckLimit returns an error if a target would have too many clones after more are created.
+func (r *Registry) CheckLimit(target string, more, limit int) error {
+	rec, err := r.read()
+	if err != nil {
+		return err
+	}
+	return rec.checkLimit(target, more, limit)
+}
+
+func (rec *record) checkLimit(target string, more, limit int) error {
+	n := rec.count(target)
+	if more <= limit-n {
+		return nil
+	}
+	detail := fmt.Sprintf("the target %q has %s, and its limit is %d", target, snap.Plural(n, "clone", "clones"), limit)
+	if more > 1 {
+		detail += fmt.Sprintf(", so %d more cannot be made", more)
+	}
+	return &snap.Error{Code: snap.CodeQuota, Detail: detail,
+		Hint: "drop some with `snapcli clones drop`, or raise clones.max of the target"}
 }
 
 // count returns the number of a target's clones of kind Named.
@@ -272,7 +292,7 @@ func (r *Registry) recover(ctx context.Context, c Clone) error {
 	return err
 }
 
-// Find returns the clone with this name.
+// Find returns the clone with this [Clone.Label].
 func (r *Registry) Find(name string) (Clone, error) {
 	rec, err := r.read()
 	if err != nil {

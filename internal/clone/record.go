@@ -1,6 +1,7 @@
 package clone
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,6 +47,9 @@ type Clone struct {
 	Expires time.Time `json:"expires"`
 }
 
+// Label returns the clone's name. A warm clone has no name, so its label is its ID.
+func (c Clone) Label() string { return cmp.Or(c.Name, c.ID) }
+
 // Source identifies the content of a template or clone, and its server.
 type Source struct {
 	Target       string      `json:"target"`
@@ -81,8 +85,9 @@ func (rec *record) clone(id string) *Clone {
 	return find(rec.Clones, func(c Clone) bool { return c.ID == id })
 }
 
-func (rec *record) named(name string) *Clone {
-	return find(rec.Clones, func(c Clone) bool { return c.Name == name && c.Kind != Warm })
+// named returns the clone with this label, or nil.
+func (rec *record) named(label string) *Clone {
+	return find(rec.Clones, func(c Clone) bool { return c.Label() == label })
 }
 
 func (rec *record) template(id string) *Template {

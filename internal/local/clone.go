@@ -156,6 +156,9 @@ func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Prog
 	if err != nil {
 		return nil, err
 	}
+	if err := a.clones().CheckLimit(q.Source.Target, max(1, o.Count), q.Max); err != nil {
+		return nil, err
+	}
 	names, err := a.cloneNames(q.Source.Target, o)
 	if err != nil {
 		return nil, err
@@ -437,13 +440,13 @@ func (a *Agent) snapshotOf(s clone.Source) (Snapshot, error) {
 			s.Snapshot), Hint: "pull it again, or make a clone of another snapshot"}
 }
 
-// DropClone drops a clone and its database.
+// DropClone drops a clone, given by its label, and its database.
 func (a *Agent) DropClone(ctx context.Context, name string) error { return a.clones().Drop(ctx, name) }
 
 // ForgetClone removes a clone from the record and keeps its database.
 func (a *Agent) ForgetClone(name string) (clone.Clone, error) { return a.clones().Forget(name) }
 
-// FindClone returns a clone by name.
+// FindClone returns a clone by its label.
 func (a *Agent) FindClone(name string) (clone.Clone, error) { return a.clones().Find(name) }
 
 // CloneNames returns the names of the clones.

@@ -462,6 +462,10 @@ func TestCloneRefusals(t *testing.T) {
 			t.Errorf("%s: %s (%v), want %s", name, snap.CodeOf(err), err, c.code)
 		}
 	}
+	if _, err := s.Clone(t.Context(), shopTarget, CloneOptions{Count: 10_000}, nil); err == nil ||
+		!strings.Contains(err.Error(), "has 1 clone, and its limit is 20, so 10000 more cannot be made") {
+		t.Errorf("far more than the limit: %v", err)
+	}
 	target, _ := s.Target(shopTarget)
 	target.Production = true
 	s.retarget(t, target)

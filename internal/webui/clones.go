@@ -28,11 +28,13 @@ type cloneView struct{ clone.Listed }
 
 // Action returns the URL of a form for the clone.
 func (c cloneView) Action(what string) string {
-	return "/clones/" + url.PathEscape(c.Name) + "/" + what
+	return "/clones/" + url.PathEscape(c.Label()) + "/" + what
 }
 
-// Changeable reports whether the clone can be reset, branched and dropped here: it is ready, and
-// neither belongs to a run nor is kept warm for one.
+// Droppable reports whether the clone can be dropped here: it is ready and does not belong to a run.
+func (c cloneView) Droppable() bool { return c.Kind != clone.Run && c.State == clone.Ready }
+
+// Changeable reports whether the clone can also be reset and branched here: it has a name.
 func (c cloneView) Changeable() bool { return c.Kind == clone.Named && c.State == clone.Ready }
 
 // Badge returns the clone's state or kind, if that is unusual.

@@ -34,7 +34,9 @@ func cloneStates(now time.Time) []cloneView {
 	used.DatabaseState = engine.DatabaseState{Exists: true, Size: 1000, Connections: []string{"a", "b"}}
 	away := c("away", clone.Named, clone.Making)
 	away.Err = errors.New("no answer")
-	return []cloneView{{used}, {away}, {c("", clone.Warm, clone.Ready)}}
+	warm := c("", clone.Warm, clone.Ready)
+	warm.ID = "warm_1"
+	return []cloneView{{used}, {away}, {warm}}
 }
 
 // A clone is made, reset and dropped in the browser as on the command line.
@@ -77,12 +79,14 @@ func TestClonesPage(t *testing.T) {
 	if err != nil || len(listed) != 7 || listed[2].Expires.Sub(listed[2].Created) > 3*time.Hour {
 		t.Errorf("%+v, %v", listed, err)
 	}
-	for _, name := range []string{"other", "many-1", "many-2", "many-3"} {
+	warm := listed[5].Label()
+	u.must(u.get("/clones/"+warm+"/drop"), http.StatusOK, "Drop "+warm+"?")
+	for _, name := range []string{"other", "many-1", "many-2", "many-3", warm, listed[6].Label()} {
 		u.must(u.post("/clones/"+name+"/drop", nil), http.StatusOK)
 	}
 	u.must(u.get("/clones/feature%2Fx/drop"), http.StatusOK, "Drop feature/x?")
 	u.must(u.post("/clones/feature%2Fx/drop", nil), http.StatusOK)
-	u.mustNot(u.get("/clones"), "feature/x")
+	u.must(u.get("/clones"), http.StatusOK, "No clones")
 	u.must(u.post("/clones/feature%2Fx/drop", nil), http.StatusNotFound, "no clone")
 }
 

@@ -146,7 +146,7 @@ func states(page look.Page) []state {
 		{"clones.html", []string{"clones"}, clonesPage{Page: page, Problem: bad}, []string{"No clones", "It broke."}},
 		{"clones.html", nil, clonesPage{Page: page, Targets: []string{"shop"}, Clones: cloneStates(now)},
 			[]string{"<option>shop", `href="/clones/feature%2Fx/drop"`, "2 connections", "making", "warm",
-				"no answer", "branched from pr-1"}},
+				`href="/clones/warm_1/drop"`, "no answer", "branched from pr-1"}},
 		{"find.html", []string{"dialog"}, findPage{Page: page, Q: "x", Rows: rows, Problem: bad,
 			Targets: []finding{{Text: "shop", Icon: "target", URL: "/x"}},
 			Actions: []finding{{Text: "Build it", Icon: "camera", URL: "/b", Post: true}}},

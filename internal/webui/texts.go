@@ -80,7 +80,7 @@ func titleOf(c snap.Code) string {
 }
 
 func errNoPage() error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "this page does not exist", Hint: "go to the Snapshots page"}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "this page does not exist", Hint: "go back to the snapshots"}
 }
 
 func errNoCloud() error {
@@ -691,5 +691,5 @@ func questionResetClone(c clone.Clone) (question, detail, button string) {
 }
 
 func questionDropClone(c clone.Clone) (question, detail, button string) {
-	return "Drop " + c.Name + "?", "Its database is deleted, and connections to it end. The snapshot stays.", "Drop"
+	return "Drop " + c.Label() + "?", "Its database is deleted, and connections to it end. The snapshot stays.", "Drop"
 }
