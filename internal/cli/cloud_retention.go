@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -126,25 +128,34 @@ does every hour. With --dry-run, it only lists them, at most 200.`,
 					return err
 				}
 			}
-			result := api.RetentionResult{Snapshots: []api.Snapshot{}}
-			for {
-				next, err := conn.RunRetention(cmd.Context(), api.RetentionRun{DryRun: dry})
-				if err != nil {
-					return err
-				}
-				result.DryRun, result.More = next.DryRun, next.More
-				result.Snapshots = append(result.Snapshots, next.Snapshots...)
-				if dry || !next.More || len(next.Snapshots) == 0 {
-					break
-				}
+			result, err := runRetention(cmd.Context(), conn.Client, dry)
+			if err != nil && len(result.Snapshots) == 0 {
+				return err
 			}
-			return a.printRetentionRun(result)
+			return errors.Join(err, a.printRetentionRun(result))
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only list what would be deleted")
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// runRetention applies the rules in as many requests as it takes, or in one for a dry run. Its result
+// is complete up to an error.
+func runRetention(ctx context.Context, c *api.Client, dry bool) (api.RetentionResult, error) {
+	all := api.RetentionResult{Snapshots: []api.Snapshot{}}
+	for {
+		next, err := c.RunRetention(ctx, api.RetentionRun{DryRun: dry})
+		if err != nil {
+			return all, err
+		}
+		all.DryRun, all.More = next.DryRun, next.More
+		all.Snapshots = append(all.Snapshots, next.Snapshots...)
+		if dry || !next.More || len(next.Snapshots) == 0 {
+			return all, nil
+		}
+	}
 }
 
 func (a *app) printRetentionRun(r api.RetentionResult) error {
