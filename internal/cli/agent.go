@@ -256,7 +256,7 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 	n := nightly.Agent{Records: agent.Runs(), Now: a.now, Report: func(nightly.Event) {}}
 	run, err := n.RunNow(ctx, task)
 	if err != nil {
-		return stopped(ctx, busy(err, t.Name), "the run",
+		return stopped(ctx, a.cannotRun(err, t.Name), "the run",
 			"if the target has a schedule, the agent resumes it; the same command starts a new run instead")
 	}
 	if run.State == nightly.Failed {
@@ -270,9 +270,14 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 	return nil
 }
 
-// busy returns err, or an error with a hint if err says that another process is working on the
-// target.
-func busy(err error, target string) error {
+// cannotRun returns err, or an error with a hint if err says that a run cannot begin now.
+func (a *app) cannotRun(err error, target string) error {
+	var soon nightly.TooSoonError
+	if errors.As(err, &soon) {
+		return &snap.Error{Code: snap.CodeConflict, Cause: err,
+			Detail: "the next run can only begin after " + a.moment(soon.After),
+			Hint:   "wait a minute, or see `snapcli agent status`"}
+	}
 	if !errors.Is(err, nightly.ErrBusy) {
 		return err
 	}

@@ -10,11 +10,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"snap"
 	"snap/internal/cloudtest"
+	"snap/internal/nightly"
 	"snap/internal/servertest"
 )
+
+// TestSecondRunInAMinute: the refusal of a run gives the time with its zone.
+func TestSecondRunInAMinute(t *testing.T) {
+	t.Parallel()
+	a := &app{flags: globals{utc: true}}
+	err := a.cannotRun(nightly.TooSoonError{After: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, "shop")
+	if snap.CodeOf(err) != snap.CodeConflict || !strings.HasSuffix(err.Error(), "after 2026-03-01 12:00 UTC") {
+		t.Error(err)
+	}
+}
 
 // TestAgent runs the agent as a service manager does: it catches up on the nights that were missed,
 // pushes to the cloud, reports each event as a line, reads a changed configuration, and ends

@@ -178,6 +178,14 @@ func (a *Agent) giveUp(t Task, r *Record) error {
 	return nil
 }
 
+// TooSoonError is the error of [Agent.RunNow] if the target already had a run in this minute, or a
+// later one before the clock was set back.
+type TooSoonError struct{ After time.Time }
+
+func (e TooSoonError) Error() string {
+	return "the next run can only begin after " + e.After.Format(time.RFC3339)
+}
+
 // unscheduledRun returns a new run for this minute. It closes an unfinished run.
 func (a *Agent) unscheduledRun(t Task, r *Record) (*Run, error) {
 	now := a.Now()
@@ -186,9 +194,7 @@ func (a *Agent) unscheduledRun(t Task, r *Record) (*Run, error) {
 		r.After = t.Times.Wall(now.Add(-time.Minute))
 	}
 	if r.After >= slot {
-		return nil, &snap.Error{Code: snap.CodeConflict,
-			Detail: fmt.Sprintf("the next run can only begin after %s", r.After),
-			Hint:   "wait a minute, or see `snapcli agent status`"}
+		return nil, TooSoonError{t.Times.At(r.After)}
 	}
 	if r.last().unfinished() {
 		if err := a.giveUp(t, r); err != nil {

@@ -246,7 +246,8 @@ func TestOneRunAtATime(t *testing.T) {
 	if err != nil || run.State != Done || run.Slot != "2026-03-01T13:00" || !errors.Is(other, ErrBusy) {
 		t.Errorf("%+v, %v; the other: %v", run, err, other)
 	}
-	if _, err := a.RunNow(t.Context(), task); snap.CodeOf(err) != snap.CodeConflict {
+	var soon TooSoonError
+	if _, err := a.RunNow(t.Context(), task); !errors.As(err, &soon) || !soon.After.Equal(task.Times.At(run.Slot)) {
 		t.Errorf("again in the same minute: %v", err)
 	}
 	if ran, err := a.Turn(t.Context(), task); ran || err != nil {
