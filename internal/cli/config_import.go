@@ -129,7 +129,8 @@ func (a *app) printImport(i local.Import, dry bool) error {
 		verb = "would add"
 	}
 	for _, t := range v.Targets {
-		a.done(t.Name, "%s the target %s: %s to %s", verb, t.Name, orNowhere(t.Source), orNowhere(t.Destination))
+		a.done(t.Name, "%s the target %s%s%s", verb, t.Name, withPrefix(", source ", t.Source),
+			withPrefix(", destination ", t.Destination))
 	}
 	for _, p := range v.Profiles {
 		a.done(p.Name, "%s the storage profile %s: %s", verb, p.Name, p.URL)
@@ -141,12 +142,4 @@ func (a *app) printImport(i local.Import, dry bool) error {
 		a.warn("%s", l)
 	}
 	return nil
-}
-
-// orNowhere returns a database URL, or "(none)" for an empty one.
-func orNowhere(url string) string {
-	if url == "" {
-		return "(none)"
-	}
-	return url
 }
