@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -18,6 +19,9 @@ type health struct {
 	skew  time.Duration // the service's clock minus ours, to the second (from the Date header)
 }
 
+// maxHealth limits the bytes read of the response.
+const maxHealth = 1 << 20
+
 // health requests the service's readiness. It needs no credential.
 func (a *app) health(ctx context.Context, base string) (health, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
@@ -31,7 +35,7 @@ func (a *app) health(ctx context.Context, base string) (health, error) {
 	}
 	defer res.Body.Close()
 	h := health{took: a.now().Sub(began)}
-	if err := json.NewDecoder(res.Body).Decode(&h.parts); err != nil {
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxHealth)).Decode(&h.parts); err != nil {
 		return h, &snap.Error{Code: snap.CodeUnreachable,
 			Detail: fmt.Sprintf("%s does not answer like the cloud service (status %d)", base, res.StatusCode),
 			Hint:   "check cloud.url, and any proxy in between", Cause: err}

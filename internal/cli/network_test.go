@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -76,6 +77,19 @@ func (a *app) clientOf(t *testing.T, base string) *api.Client {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// A response that is far too large for a report of health is not read to its end.
+func TestHugeHealth(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"database": "%s"}`, strings.Repeat("x", 2*maxHealth))
+	}))
+	defer server.Close()
+	a := withTimeouts(new(lockedText), new(lockedText), defaultTimeouts())
+	if _, err := a.health(t.Context(), server.URL); snap.CodeOf(err) != snap.CodeUnreachable {
+		t.Error(err)
+	}
 }
 
 // A service that accepts the request and sends nothing is named on a terminal, with the current
