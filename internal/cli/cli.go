@@ -50,7 +50,7 @@ func Main(ctx context.Context, args []string, stdio IO, env func(string) string)
 func run(ctx context.Context, args []string, stdio IO, env func(string) string, t timeouts) int {
 	direct, out := stdio.Out, command.NewResult(stdio.Out)
 	stdio.Out = out
-	a := &app{stdout: direct, io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler),
+	a := &app{ctx: ctx, stdout: direct, io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler),
 		timeouts: t, args: args}
 	a.jsonErrors = asksForJSON(args)
 	root := a.root()
@@ -69,6 +69,7 @@ func run(ctx context.Context, args []string, stdio IO, env func(string) string, 
 
 // app is the state that all commands of one run of the program share.
 type app struct {
+	ctx        context.Context // of the run, for callbacks that get no context
 	io         IO
 	env        func(string) string
 	now        func() time.Time

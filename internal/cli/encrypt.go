@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -40,15 +41,12 @@ func encryptedTo(before string, recipients int) string {
 // passphrase returns a function that prompts for the passphrase of a private key without echoing
 // it. It returns nil if nobody can be asked.
 func (a *app) passphrase() func(path string) ([]byte, error) {
-	in, ok := a.io.In.(interface {
-		io.Reader
-		Fd() uintptr
-	})
+	in, ok := a.io.In.(interface{ Fd() uintptr })
 	if !ok || !a.canAsk() {
 		return nil
 	}
 	return func(path string) ([]byte, error) {
-		phrase, err := readHidden(int(in.Fd()), in, a.io.Err, fmt.Sprintf("Passphrase of %s: ", snap.CleanText(path)))
+		phrase, err := a.readHidden(int(in.Fd()), fmt.Sprintf("Passphrase of %s: ", snap.CleanText(path)))
 		if err != nil || len(phrase) == 0 {
 			return nil, &snap.Error{Code: snap.CodeInterrupted, Detail: "no passphrase was given", Cause: err}
 		}
@@ -57,21 +55,29 @@ func (a *app) passphrase() func(path string) ([]byte, error) {
 }
 
 // readHidden reads a line from a terminal without echoing it. Ctrl-C arrives as a character in this
-// mode; readHidden then returns [io.EOF] at once.
-func readHidden(fd int, in io.Reader, out io.Writer, prompt string) ([]byte, error) {
+// mode; readHidden then returns [io.EOF] at once. It also returns when the run ends because of a
+// signal, so that a second signal cannot leave the terminal without its echo.
+func (a *app) readHidden(fd int, prompt string) ([]byte, error) {
 	usual, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, fmt.Errorf("hide the input: %w", err)
 	}
 	defer func() { _ = term.Restore(fd, usual) }() // a terminal that cannot be restored leaves nothing else to do
-	line, err := term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{in, out}, "").ReadPassword(prompt)
-	if err != nil {
-		fmt.Fprint(out, "\r\n")
+	var line string
+	err = a.interruptible(func(context.Context) (err error) {
+		line, err = term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{a.io.In, a.io.Err}, "").ReadPassword(prompt)
+		return err
+	})(a.ctx)
+	if err != nil && a.ctx.Err() == nil {
+		a.write("\r\n")
 	}
-	return []byte(line), err
+	if err != nil {
+		return nil, err // line may still change
+	}
+	return []byte(line), nil
 }
 
 // maskIdentities lists the paths of private keys, but never the keys themselves.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"runtime"
@@ -14,10 +15,25 @@ import (
 	"snap"
 )
 
-// TestStoppedReviewRestoresTheTerminal: when a review is stopped while it waits for a key, the
-// terminal gets its former settings back.
-func TestStoppedReviewRestoresTheTerminal(t *testing.T) {
+// TestStoppedPromptRestoresTheTerminal: when a review or a prompt for a passphrase is stopped while it
+// waits for a key, the terminal gets its former settings back.
+func TestStoppedPromptRestoresTheTerminal(t *testing.T) {
 	t.Parallel()
+	for name, wait := range map[string]func(*app) error{
+		"review":     func(a *app) error { return second(a.key(a.ctx)) },
+		"passphrase": func(a *app) error { return second(a.passphrase()("id_ed25519")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stoppedPromptRestores(t, wait)
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func stoppedPromptRestores(t *testing.T, wait func(*app) error) {
+	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skip("needs /dev/ptmx: ", err)
@@ -44,12 +60,11 @@ func TestStoppedReviewRestoresTheTerminal(t *testing.T) {
 	}
 	before := state()
 	a, _ := asking(terminal)
-	ctx, stop := context.WithCancel(t.Context())
+	var stop context.CancelFunc
+	a.ctx, stop = context.WithCancel(t.Context())
+	a.io.Err = io.Discard
 	stopped := make(chan error, 1)
-	go func() {
-		_, err := a.key(ctx)
-		stopped <- err
-	}()
+	go func() { stopped <- wait(a) }()
 	for reflect.DeepEqual(state(), before) {
 		runtime.Gosched()
 	}
@@ -58,6 +73,6 @@ func TestStoppedReviewRestoresTheTerminal(t *testing.T) {
 		t.Error(err)
 	}
 	if !reflect.DeepEqual(state(), before) {
-		t.Error("the terminal still has the settings of the review")
+		t.Error("the terminal still has the settings of the prompt")
 	}
 }
