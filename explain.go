@@ -51,7 +51,7 @@ func (g Grant) until() string {
 	if g.Until.IsZero() {
 		return ""
 	}
-	return " until " + g.Until.UTC().Format(time.RFC3339)
+	return " until " + UTC(g.Until)
 }
 
 // Verdict explains why one user can or cannot see a snapshot.
@@ -96,7 +96,7 @@ func whyNot(c Caller, grants []Access, now time.Time) string {
 	for _, a := range grants {
 		switch {
 		case a.Audience == AudienceOf(KindRecipients, c.Org.ID) && !a.Live(now):
-			return "the share with the organization ended at " + a.Until.UTC().Format(time.RFC3339)
+			return "the share with the organization ended at " + UTC(a.Until)
 		case a.Audience.Kind() == KindGroup && a.Org.ID == c.Org.ID && a.Live(now):
 			groups = append(groups, a.Group.Name)
 		}

@@ -31,6 +31,9 @@ func Span(d time.Duration) string {
 
 func spanCount(n time.Duration, unit string) string { return Plural(int64(n), unit, unit+"s") }
 
+// UTC formats a time to the minute in UTC, for sentences that the service writes.
+func UTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
 // Distance formats how far a time is from now, with [Span]: "in 1 day 12 hours", "5 seconds ago",
 // or "now". Print it next to the time itself.
 func Distance(now, t time.Time) string {

@@ -139,7 +139,7 @@ func through(past snap.PastAccess) []string {
 	for slug, until := range past.Orgs {
 		text := "shared with the organization " + slug
 		if until != nil {
-			text += fmt.Sprintf(" until %s", until.Format(time.RFC3339))
+			text += " until " + snap.UTC(*until)
 		}
 		out = append(out, text)
 	}

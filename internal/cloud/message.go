@@ -118,7 +118,7 @@ func sentence(e api.WebhookEvent) string {
 	case snap.AuditShareExpires:
 		text = fmt.Sprintf("The share of %s with %s expires soon", what, sharedWith(d))
 		if d.Expires != nil {
-			text += ", at " + d.Expires.UTC().Format("2006-01-02 15:04 UTC")
+			text += ", at " + snap.UTC(*d.Expires)
 		}
 	case snap.AuditAccessRequested:
 		text = fmt.Sprintf("%s requests access to %s", actor, what)

@@ -39,7 +39,7 @@ func TestAccessNamesEveryWay(t *testing.T) {
 			"acme owner of the snapshot 1 by ",
 			"acme owner or admin of the organization 2 by ",
 			"acme member of the group the eng 1 by alice@acme.test",
-			"globex shared with the organization globex until 2026-01-02T04:04:06Z 0 by adam@acme.test",
+			"globex shared with the organization globex until 2026-01-02 04:04 UTC 0 by adam@acme.test",
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") || people != 4 {
 			t.Errorf("%d people, through\n%s\nwant 4, through\n%s", people, strings.Join(got, "\n"),
