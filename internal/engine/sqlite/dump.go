@@ -88,6 +88,11 @@ func (s *scratch) dump(ctx context.Context, w io.Writer) (engine.Info, error) {
 	return info, failure(s.path, err)
 }
 
+// noTables is the error of a dump of an empty file.
+func noTables() error {
+	return snap.Invalid("the SQLite database has no tables", "create its tables first")
+}
+
 // dump writes all pages as the transaction sees them.
 func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engine.Info, error) {
 	info := engine.Info{ServerVersion: version(ctx), Exists: true}
@@ -98,7 +103,7 @@ func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engin
 		return info, err
 	}
 	if count == 0 {
-		return info, snap.Invalid("the SQLite database has no tables", "create its tables first")
+		return info, noTables()
 	}
 	o.Begin("count")
 	all, err := tables(ctx, tx)

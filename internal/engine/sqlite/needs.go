@@ -24,7 +24,11 @@ func (Engine) Needs(_ context.Context, raw string, u engine.Use) ([]engine.Need,
 		if err != nil {
 			return []engine.Need{unusable(path, "read", "r", err)}, nil
 		}
-		return nil, file.Close()
+		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.Size() == 0 {
+			return nil, noTables()
+		}
+		return nil, nil
 	}
 	return needsOfLoad(path), nil
 }
