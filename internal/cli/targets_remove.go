@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/command"
 )
 
@@ -23,6 +24,11 @@ func (a *app) targetRemoveCommand() *cobra.Command {
 				return err
 			}
 			a.done("", "removed the target %s from %s", args[0], agent.ConfigPath())
+			if all, err := agent.Snapshots(args[0]); err == nil && len(all) > 0 {
+				a.note("its %s on this machine; list them with `snapcli snapshots --target %s`, and delete them with "+
+					"`snapcli snapshots delete`", snap.Plural(len(all), "snapshot stays", "snapshots stay"),
+					snap.ShellWord(args[0]))
+			}
 			return nil
 		},
 	}
