@@ -36,7 +36,13 @@ func run(ctx context.Context) int {
 		out.fail(err)
 		return 1
 	}
-	w, err := newWorld(programs, out)
+	dir, err := os.MkdirTemp("", "snap-demo-")
+	if err != nil {
+		out.fail(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	w, err := newWorld(dir, programs, out)
 	if err != nil {
 		out.fail(err)
 		return 1

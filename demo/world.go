@@ -44,24 +44,20 @@ func callers() []person { return []person{alice, mia, vic, gary} }
 type world struct {
 	out     *screen
 	bin     string // folder of the two programs
-	dir     string // holds all files of the demo; removed at the end
+	dir     string // holds all files of the demo
 	url     string // of the service
 	service *process
 	config  string // of the service
 	log     string // of the service
 }
 
-// newWorld creates the temporary folder with everybody's homes, and the service's configuration. It
-// starts nothing.
-func newWorld(bin string, out *screen) (*world, error) {
+// newWorld creates everybody's homes and the service's configuration in the folder dir. It starts
+// nothing.
+func newWorld(dir, bin string, out *screen) (*world, error) {
 	for _, program := range []string{"snapcli", "snapcloud"} {
 		if _, err := os.Stat(filepath.Join(bin, program)); err != nil {
 			return nil, fmt.Errorf("%s is not built; run `make demo`: %w", program, err)
 		}
-	}
-	dir, err := os.MkdirTemp("", "snap-demo-")
-	if err != nil {
-		return nil, err
 	}
 	w := &world{out: out, bin: bin, dir: dir, config: filepath.Join(dir, "snapcloud.yaml"),
 		log: filepath.Join(dir, "snapcloud.log")}
@@ -81,12 +77,11 @@ func newWorld(bin string, out *screen) (*world, error) {
 	return w, nil
 }
 
-// end stops the service and removes all files.
+// end stops the service.
 func (w *world) end() {
 	if w.service != nil {
 		w.service.stop()
 	}
-	os.RemoveAll(w.dir)
 }
 
 // freeAddress finds a loopback port that is free now.
