@@ -34,15 +34,32 @@ func spanCount(n time.Duration, unit string) string { return Plural(int64(n), un
 // UTC formats a time to the minute in UTC, for sentences that the service writes.
 func UTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
+// About is like [Distance], in one unit: "in 2 days", "5 seconds ago". It is for places that do not
+// show the time itself.
+func About(now, t time.Time) string { return distance(now, t, about) }
+
+// about formats a duration in one unit and rounds it.
+func about(d time.Duration) string {
+	d = d.Abs().Round(time.Second)
+	for i, unit := range spanUnits[:len(spanUnits)-1] {
+		if d.Round(spanUnits[i+1].length) >= unit.length {
+			return spanCount(d.Round(unit.length)/unit.length, unit.name)
+		}
+	}
+	return spanCount(d/time.Second, "second")
+}
+
 // Distance formats how far a time is from now, with [Span]: "in 1 day 12 hours", "5 seconds ago",
 // or "now". Print it next to the time itself.
-func Distance(now, t time.Time) string {
+func Distance(now, t time.Time) string { return distance(now, t, Span) }
+
+func distance(now, t time.Time, span func(time.Duration) string) string {
 	d := t.Sub(now).Round(time.Second)
 	switch {
 	case d > 0:
-		return "in " + Span(d)
+		return "in " + span(d)
 	case d < 0:
-		return Span(d) + " ago"
+		return span(d) + " ago"
 	}
 	return "now"
 }

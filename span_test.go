@@ -37,6 +37,21 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+// A rough distance has one unit, which is rounded.
+func TestAbout(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for d, want := range map[time.Duration]string{
+		-76*time.Hour - 12*time.Minute: "3 days ago", 36 * time.Hour: "in 2 days", -90 * time.Second: "2 minutes ago",
+		-24*time.Hour + 10*time.Minute: "1 day ago", 23 * time.Hour: "in 23 hours", -5 * time.Second: "5 seconds ago",
+		0: "now",
+	} {
+		if got := snap.About(now, now.Add(d)); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
 // A distance says whether the time is in the future or in the past.
 func TestDistance(t *testing.T) {
 	t.Parallel()

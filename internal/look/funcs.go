@@ -58,10 +58,10 @@ func moment(t time.Time, class string) template.HTML {
 		template.HTMLEscapeString(Exact(t)) + `</time>`)
 }
 
-// since shows how far a time is from now. Its tooltip has the time to the minute.
+// since shows roughly how far a time is from now. Its tooltip has the time to the minute.
 func since(now, t time.Time) template.HTML {
 	return template.HTML(`<time datetime="` + t.UTC().Format(time.RFC3339) + `" title="` +
-		template.HTMLEscapeString(Exact(t.In(now.Location()))) + `">` + snap.Distance(now, t) + `</time>`)
+		template.HTMLEscapeString(Exact(t.In(now.Location()))) + `">` + snap.About(now, t) + `</time>`)
 }
 
 // People formats a number of people, such as "1 person" or "2 people".

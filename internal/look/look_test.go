@@ -148,14 +148,15 @@ func TestTimes(t *testing.T) {
 	now := func() time.Time { return at("2026-11-21T10:00:00Z").In(tokyo) }
 	v, err := Parse(NewAssets("/", Files()), now,
 		fstest.MapFS{"one.html": {Data: []byte(`{{define "main"}}{{template "time" .}}` +
-			`|{{template "ending" .}}{{end}}`)}}, "*.html")
+			`|{{template "ending" .}}|{{since .}}{{end}}`)}}, "*.html")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string][]string{
 		"2026-11-20T09:59:50Z": {"20 Nov 2026, 18:59 JST", "(1 day ago)", "ended"},
 		"2026-11-21T09:59:55Z": {"21 Nov 2026, 18:59 JST", "(5 seconds ago)"},
-		"2026-11-22T22:00:00Z": {"23 Nov 2026, 07:00 JST", "(in 1 day 12 hours)", "ends in 1 day 12 hours"},
+		"2026-11-22T22:00:00Z": {"23 Nov 2026, 07:00 JST", "(in 1 day 12 hours)", "ends in 1 day 12 hours",
+			`title="23 Nov 2026, 07:00 JST">in 2 days<`},
 	} {
 		var b strings.Builder
 		if err := v.Write(&b, "one.html", "main", at(text)); err != nil {
