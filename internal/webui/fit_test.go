@@ -11,8 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// On a phone, a button with the service's address stays inside its card, the check mark of a job is
-// next to its text, and the parts of a snapshot's row are aligned.
+// On a phone, a button with the service's address stays inside its card, a job in the corner is one
+// line, its check mark is next to its text, and the parts of a snapshot's row are aligned.
 func TestBrowserTextStaysInPlace(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -47,6 +47,9 @@ func TestBrowserTextStaysInPlace(t *testing.T) {
 			`s.querySelector("span").getBoundingClientRect().top > `+
 			`s.querySelector(".icon").getBoundingClientRect().bottom)`); below {
 		t.Error("the text of a job is below its check mark")
+	}
+	if tall := eval[int64](b, `Math.ceil(document.querySelector("#dock").getBoundingClientRect().height)`); tall > 100 {
+		t.Errorf("the jobs in the corner are %d pixels high", tall)
 	}
 	if uneven := eval[string](b, `(() => {
 		const at = (name) => document.querySelector(".snapshots tbody " + name).getBoundingClientRect();
