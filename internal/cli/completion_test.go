@@ -2,7 +2,7 @@ package cli
 
 import "testing"
 
-// What is typed of an ID is completed with or without the prefix snap_, and any part of it.
+// The beginning of an ID is completed with or without the prefix snap_, and so is a part of snap_.
 func TestIDPrefix(t *testing.T) {
 	t.Parallel()
 	for typed, want := range map[string]string{"": "", "s": "", "sna": "", "snap_": "", "snap_0a": "snap_0a",
