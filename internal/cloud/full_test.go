@@ -14,6 +14,7 @@ import (
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
+	"snap/internal/store"
 )
 
 // Access can be taken away on a full disk. Uploads stop before the disk is full. When something
@@ -88,6 +89,11 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	if _, err := admin.Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("the ended session: %v", err)
 	}
+	o := c.Config.StoreOptions()
+	o.Reserve = c.Config.Limits.DatabaseReserve()
+	operator, err := store.Open(ctx, o)
+	must(t, err)
+	must(t, operator.Close())
 
 	must(t, os.Remove(ballast))
 	_, err = alice.Share(ctx, sn.ID)
