@@ -294,8 +294,8 @@ var timeOfDay = regexp.MustCompile(`^([T ]\d?\d:\d\d(:\d\d([.,]\d{1,9})?)?)?` +
 	`( ?(Z|UTC|[+-]\d\d(:?\d\d(:\d\d)?)?))?( BC)? *$`)
 
 // shift moves a date, with or without a time of day, by up to a number of days in either direction.
-// It keeps the time of day and the zone. Other values, such as a date with a name after it, become
-// NULL, so that no original survives.
+// It keeps the time of day and the zone. It moves a year by at least one year. Other values, such
+// as a date with a name after it, become NULL, so that no original survives.
 func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	days := c.Days
 	if days == 0 {
@@ -312,12 +312,19 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 			if err != nil {
 				continue
 			}
-			r := from.draws(v)
-			by := 1 + r.IntN(days)
+			r, most := from.draws(v), days
+			if length == 4 {
+				most = max(1, days/365) // years
+			}
+			by := 1 + r.IntN(most)
 			if r.IntN(2) == 0 {
 				by = -by
 			}
-			return t.AddDate(0, 0, by).Format(layout) + v[length:], false
+			moved := t.AddDate(0, 0, by)
+			if length == 4 {
+				moved = t.AddDate(by, 0, 0)
+			}
+			return moved.Format(layout) + v[length:], false
 		}
 		return "", true
 	}

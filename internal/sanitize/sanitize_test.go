@@ -184,6 +184,11 @@ func TestMasks(t *testing.T) {
 		!strings.Contains(phone, " (") {
 		t.Errorf("phone: %q", phone)
 	}
+	for year := 1990; year < 2020; year++ {
+		if v := strconv.Itoa(year); apply("shift", v) == v || len(apply("shift", v)) != 4 {
+			t.Errorf("the year %s becomes %s", v, apply("shift", v))
+		}
+	}
 	if got := apply("shift", "2024-02-29 12:34:56.7+02"); got == "NULL" || !strings.HasSuffix(got, " 12:34:56.7+02") ||
 		strings.HasPrefix(got, "2024-02-29") {
 		t.Errorf("shift: %q", got)
