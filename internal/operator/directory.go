@@ -3,6 +3,7 @@ package operator
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -118,7 +119,8 @@ func (p *program) placeOf(email, org string, index int) string {
 	text, err := os.ReadFile(p.configFile)
 	if err == nil {
 		for i, line := range strings.Split(string(text), "\n") {
-			if strings.Contains(line, email) {
+			words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\r'\",:{}[]", r) })
+			if slices.Contains(words, email) {
 				return fmt.Sprintf("in line %d of %s", i+1, p.configFile)
 			}
 		}

@@ -29,7 +29,7 @@ func run(t *testing.T, config string, args ...string) (code int, stdout, stderr 
 func configure(t *testing.T, address string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "snapcloud.yaml")
-	text := fmt.Sprintf(`
+	text := fmt.Sprintf(`# jvic@acme.test is not a user
 listen: %s
 data_dir: %s
 organizations:
