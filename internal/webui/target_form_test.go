@@ -147,12 +147,10 @@ func TestConnectionIsTested(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "targets: {}\n")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "shop.db"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sqliteFile(t, filepath.Join(dir, "shop.db"))
 	form := url.Values{"name": {"shop"}, "test": {"yes"}, "source": {"sqlite://" + dir + "/shop.db"},
 		"destination": {"sqlite://" + dir + "/dev.db"}}
-	u.must(u.post("/targets/new", form), http.StatusOK, "The database can be reached: 0 tables",
+	u.must(u.post("/targets/new", form), http.StatusOK, "The database can be reached: 1 table",
 		"The server can be reached. The first load creates the database.", `value="sqlite://`+dir+`/shop.db"`)
 	form.Set("source", "sqlite://"+dir+"/missing.db")
 	u.must(u.post("/targets/new", form), http.StatusOK, "There is no database", `id="source-hint"`)
