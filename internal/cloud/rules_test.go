@@ -310,3 +310,25 @@ func TestWebhooksNeverReachPrivateAddresses(t *testing.T) {
 		}
 	}
 }
+
+// A rule with only a number of days deletes every snapshot that is older.
+func TestRetentionByDaysAlone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
+	alice := c.As("alice@acme.test")
+	var ids []string
+	for i := range 3 {
+		ids = append(ids, c.Push(alice, "shop", fmt.Append(nil, "day ", i)).ID)
+		clock.Advance(24 * time.Hour)
+	}
+	clock.Advance(time.Hour) // the ages are 73, 49 and 25 hours
+	_, err := alice.SetRetention(ctx, api.RetentionRule{Target: "shop", KeepDays: 2})
+	must(t, err)
+	result, err := alice.RunRetention(ctx, api.RetentionRun{})
+	if err != nil || len(result.Snapshots) != 2 || sees(t, alice, ids[0]) || sees(t, alice, ids[1]) ||
+		!sees(t, alice, ids[2]) {
+		t.Errorf("deleted %+v, %v; want the two older ones", result.Snapshots, err)
+	}
+}

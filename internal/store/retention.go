@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"time"
 
 	"snap"
@@ -115,7 +116,7 @@ func rowQueryIn(tx *sql.Tx) rowQuery {
 // rule does not keep snapshots with smaller keys. The result is 0 if it keeps all.
 func (s *Store) leastKept(ctx context.Context, row rowQuery, orgID int64, r Retention, t snap.Type) (key int64,
 	err error) {
-	key = 1 << 62
+	key = math.MaxInt64
 	if r.KeepLast > 0 {
 		err := row(ctx, `SELECT g.snapshot FROM grants g
 			WHERE g.audience = $1 AND g.target_id = (SELECT id FROM targets WHERE name = $2) AND g.type = $3
