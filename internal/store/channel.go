@@ -78,7 +78,8 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h 
 			err = s.createChannel(ctx, tx, c, target, t, group, groupID, &id)
 		}
 		if err == nil && n.ExpectEvery != nil {
-			_, err = tx.ExecContext(ctx, `UPDATE channels SET expect_every = $2, overdue_after = -1 WHERE id = $1`, id,
+			_, err = tx.ExecContext(ctx, `UPDATE channels SET expect_every = $2,
+					overdue_after = CASE WHEN expect_every = $2 THEN overdue_after ELSE -1 END WHERE id = $1`, id,
 				int64(*n.ExpectEvery/time.Second))
 		}
 		if err != nil || !n.Now {
@@ -144,11 +145,12 @@ func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, ta
 }
 
 // applyChannels shares a snapshot through the channels of its target and type. A share that the
-// organization's policy forbids is recorded as refused; the push still succeeds.
+// organization's policy forbids is recorded as refused; the push still succeeds. The channels are
+// locked, so that other pushes and the deletion of a channel see the shares that are made here.
 func (s *Store) applyChannels(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, t snap.Type) error {
 	channels, err := txCollect(ctx, tx,
-		selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`, scanChannel,
-		sn.Org.ID, sn.Target, string(t))
+		selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`+
+			s.rowLock(`FOR UPDATE OF h`), scanChannel, sn.Org.ID, sn.Target, string(t))
 	if err != nil || len(channels) == 0 {
 		return err
 	}
@@ -185,12 +187,16 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 		detail.Code = snap.CodeOf(refusal)
 		return s.recordOn(ctx, tx, by, sn, snap.AuditShareRefused, detail)
 	}
-	var shared bool
+	var shared, newer bool // newer: another push was faster, and its snapshot is newer
 	err := tx.QueryRowContext(ctx,
-		`SELECT EXISTS (SELECT 1 FROM grants g WHERE g.audience = $1 AND g.snapshot = $3 AND `+liveGrant+`)`,
-		int64(audience), s.now().UnixMilli(), sn.Key).Scan(&shared)
-	if err != nil || shared {
+		`SELECT EXISTS (SELECT 1 FROM grants g WHERE g.audience = $1 AND g.snapshot = $3 AND `+liveGrant+`),
+			EXISTS (SELECT 1 FROM grants WHERE channel = $4 AND snapshot > $3)`,
+		int64(audience), s.now().UnixMilli(), sn.Key, h.ID).Scan(&shared, &newer)
+	if err != nil || newer {
 		return err
+	}
+	if shared {
+		return s.endChannelGrants(ctx, tx, by, h.ID, sn.Key)
 	}
 	if h.Group != nil {
 		_, err = s.grantGroup(ctx, tx, by, sn, *h.Group, time.Time{})
