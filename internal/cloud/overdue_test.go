@@ -47,11 +47,16 @@ func TestOverdueSnapshots(t *testing.T) {
 	told(25*time.Hour, 0)
 	told(2*time.Hour, 1) // none was ever pushed
 	told(48*time.Hour, 0)
-	c.Push(alice, "shop", []byte("a"))
+	sn := c.Push(alice, "shop", []byte("a"))
 	told(25*time.Hour, 0)
 	c.Push(alice, "other", []byte("b"))
 	told(2*time.Hour, 1)
 	told(100*time.Hour, 0)
+	_, err = alice.AddChannel(ctx, expect, true) // the same again
+	must(t, err)
+	told(time.Minute, 0)
+	must(t, alice.Delete(ctx, sn.ID)) // no newer one was pushed
+	told(time.Minute, 0)
 	if _, err := c.Service.Deliver(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (s *Store) reportOverdue(ctx context.Context, e expectation) (recorded bool
 	if newest > 0 {
 		last = time.UnixMilli(newest >> keyBits)
 	}
-	if newest == e.reportedKey || s.now().Sub(last) <= e.every {
+	if newest <= e.reportedKey || s.now().Sub(last) <= e.every {
 		return false, nil
 	}
 	by, err := s.serviceCaller(ctx, e.org, fmt.Sprintf("channel %d", e.id))
