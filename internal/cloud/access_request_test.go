@@ -103,6 +103,13 @@ func TestRequestsForAccessReachTheirPeople(t *testing.T) {
 		t.Errorf("a refusal is disclosed: %+v, %v", mine, err)
 	}
 	must(t, ian.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: s.id})) // a repetition, so nobody is asked again
+	own, err := ian.OwnAccessRequests(ctx)
+	must(t, err)
+	must(t, ian.WithdrawAccessRequest(ctx, own[0].ID))
+	must(t, ian.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: s.id}))
+	if got := lists("mia@acme.test"); len(got) != 1 || got[0].Email != "max@acme.test" {
+		t.Errorf("a refused request came back: %+v", got)
+	}
 	_, err = c.As("mia@acme.test").Share(ctx, s.id)
 	must(t, err)
 	if got := lists("alice@acme.test"); len(got) != 0 {
@@ -212,5 +219,31 @@ func TestSharesThatExpireSoonAreReported(t *testing.T) {
 	}
 	if soon != 3 {
 		t.Errorf("the owner has %d such notices, want 3: %+v", soon, me.Notices)
+	}
+}
+
+// A request that is made again after a withdrawal has the new reason and a new end, and is reported.
+func TestRequestsForAccessThatAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	clock := clocktest.New(time.Now())
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
+	ctx := context.Background()
+	s, max, alice := newScene(t, c), c.As("max@acme.test"), c.As("alice@acme.test")
+	must(t, max.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: s.id, Reason: "typo"}))
+	mine, err := max.OwnAccessRequests(ctx)
+	must(t, err)
+	must(t, max.WithdrawAccessRequest(ctx, mine[0].ID))
+	if n, err := c.Store.ReportRequests(ctx); err != nil || n != 0 {
+		t.Errorf("a withdrawn request: %d, %v", n, err)
+	}
+	clock.Advance(10 * 24 * time.Hour)
+	must(t, max.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: s.id, Reason: "bug 412"}))
+	if n, err := c.Store.ReportRequests(ctx); err != nil || n != 1 {
+		t.Errorf("asked again: %d reported, %v; want 1", n, err)
+	}
+	clock.Advance(5 * 24 * time.Hour)
+	all, err := alice.AccessRequests(ctx)
+	if err != nil || len(all) != 1 || all[0].Reason != "bug 412" {
+		t.Errorf("five days later: %+v, %v", all, err)
 	}
 }

@@ -58,13 +58,15 @@ func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, re
 		_, err := tx.ExecContext(ctx, `INSERT INTO access_requests(user_id, snapshot_id, reason, created_at, state)
 			VALUES($1, $2, $3, $4, 'open')
 			ON CONFLICT(user_id, snapshot_id) DO UPDATE SET
-				state = CASE WHEN access_requests.created_at <= $5 OR access_requests.state <> 'refused' THEN 'open'
-					ELSE access_requests.state END,
+				state = CASE WHEN access_requests.created_at > $5 AND access_requests.state IN ('refused', 'closed')
+					THEN 'refused' ELSE 'open' END,
 				told = CASE WHEN access_requests.created_at <= $5 OR access_requests.state = 'answered' THEN 0
 					ELSE access_requests.told END,
-				reason = CASE WHEN access_requests.created_at <= $5 THEN excluded.reason
+				reason = CASE WHEN access_requests.created_at <= $5
+						OR access_requests.state IN ('answered', 'withdrawn', 'closed') THEN excluded.reason
 					ELSE access_requests.reason END,
-				created_at = CASE WHEN access_requests.created_at <= $5 THEN excluded.created_at
+				created_at = CASE WHEN access_requests.created_at <= $5
+						OR access_requests.state IN ('answered', 'withdrawn', 'closed') THEN excluded.created_at
 					ELSE access_requests.created_at END`,
 			c.User.ID, snapshotID, reason, now.UnixMilli(), now.Add(-AccessRequestLife).UnixMilli())
 		return err
@@ -90,10 +92,12 @@ func (s *Store) OwnAccessRequests(ctx context.Context, c snap.Caller) ([]AccessR
 }
 
 // WithdrawAccessRequest withdraws one of the caller's open or refused requests. It fails with code
-// not_found if there is no such request.
+// not_found if there is no such request. A refused request becomes closed, so that a request for the
+// same snapshot is still refused: the caller does not know about the refusal.
 func (s *Store) WithdrawAccessRequest(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE access_requests SET state = 'withdrawn'
+		res, err := tx.ExecContext(ctx, `UPDATE access_requests
+			SET state = CASE WHEN state = 'refused' THEN 'closed' ELSE 'withdrawn' END
 			WHERE id = $1 AND user_id = $2 AND state IN ('open', 'refused')`, id, userID(c).Int64)
 		if err != nil {
 			return err
@@ -201,8 +205,8 @@ func (s *Store) ReportRequests(ctx context.Context) (reported int, err error) {
 		return 0, err
 	}
 	for {
-		ids, err := collect(ctx, s, `SELECT id FROM access_requests WHERE told = 0 ORDER BY id LIMIT 100`,
-			scanOne[int64])
+		ids, err := collect(ctx, s, `SELECT id FROM access_requests WHERE told = 0 AND state = 'open'
+			ORDER BY id LIMIT 100`, scanOne[int64])
 		if err != nil || len(ids) == 0 {
 			return reported, err
 		}
@@ -220,7 +224,8 @@ func (s *Store) ReportRequests(ctx context.Context) (reported int, err error) {
 
 func (s *Store) reportRequest(ctx context.Context, id int64) (recorded bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE access_requests SET told = 1 WHERE id = $1 AND told = 0`, id)
+		res, err := tx.ExecContext(ctx, `UPDATE access_requests SET told = 1
+			WHERE id = $1 AND told = 0 AND state = 'open'`, id)
 		if err != nil {
 			return err
 		}
