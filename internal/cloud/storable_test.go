@@ -29,6 +29,7 @@ func TestTextThatCannotBeStored(t *testing.T) {
 				{"GET", agent + "/snapshots?q={}", key, 400}, {"GET", agent + "/snapshots?owner={}", key, 400},
 				{"GET", agent + "/snapshots?target={}", key, 400}, {"GET", user + "/audit?action={}", owner, 400},
 				{"GET", c.URL + "/scim/v2/Users?filter=userName%20eq%20%22{}%22", scim, 400},
+				{"GET", c.URL + "/scim/v2/Users?filter=userName%20eq%20%22%5Cu0000%22", scim, 400},
 				{"GET", c.URL + "/auth/device?user_code={}", "", 400},
 			} {
 				at := strings.ReplaceAll(r.url, "{}", bad)
@@ -50,6 +51,8 @@ func TestTextThatCannotBeStored(t *testing.T) {
 			{"POST", agent + "/snapshots", `{"target": "a\u0000", "name": "n", "size": 1}`, key},
 			{"POST", c.URL + "/scim/v2/Users", `{"userName": "a\u0000"}`, scim},
 			{"POST", c.URL + "/scim/v2/Groups", `{"displayName": "a\u0000"}`, scim},
+			{"PATCH", c.URL + "/scim/v2/Groups/none",
+				`{"Operations": [{"op": "remove", "path": "members[value eq \"\\u0000\"]"}]}`, scim},
 		} {
 			res, data := send(t, r.method, r.url, r.body, r.credential)
 			if res.StatusCode != http.StatusBadRequest || !strings.Contains(string(data), "NUL") {

@@ -215,5 +215,9 @@ func (p *parser) value() (string, error) {
 		return "", p.fail("a value is expected before %q", p.text)
 	}
 	p.text = p.text[d.InputOffset():]
-	return fmt.Sprint(token), nil
+	text := fmt.Sprint(token)
+	if strings.ContainsRune(text, 0) { // PostgreSQL cannot compare it
+		return "", p.fail("the value has a NUL character")
+	}
+	return text, nil
 }

@@ -162,3 +162,30 @@ func TestLateSignInsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A person whom the operator disabled leaves once, even if the provider reports changes later.
+func TestDisabledPeopleLeaveOnce(t *testing.T) {
+	t.Parallel()
+	h, _ := startSealed(t, storeIn)
+	r, no, name := h.reporter(), false, "Mia M"
+	mia := h.reported(r, "subject-1")
+	h.loginUpstream()
+	orgs, err := h.store.Orgs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range orgs {
+		if m, err := h.store.UserByEmail(t.Context(), o.ID, "mia@acme.test"); err == nil {
+			if err := h.store.SetDisabled(t.Context(), m.ID, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, change := range []store.SCIMUserChange{{Active: &no}, {DisplayName: &name}} {
+		h.clock.Advance(time.Second)
+		if _, err := h.store.ChangeSCIMUser(t.Context(), r, mia.ID, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.hasAudit(snap.AuditUserLeft, "mia@acme.test")
+}

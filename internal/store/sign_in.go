@@ -248,7 +248,8 @@ func (s *Store) EndUser(ctx context.Context, userID int64) error {
 // requests with a credential that is created at the same time fail too.
 func (s *Store) endUser(ctx context.Context, tx *sql.Tx, userID int64) error {
 	var first bool
-	err := tx.QueryRowContext(ctx, `SELECT away = 0 FROM users WHERE id = $1`, userID).Scan(&first)
+	err := tx.QueryRowContext(ctx, `SELECT away = 0 AND (disabled = 0 OR signed_out_at = 0) FROM users
+		WHERE id = $1`, userID).Scan(&first)
 	if err != nil {
 		return err
 	}
