@@ -43,10 +43,17 @@ type documents struct {
 // plainKey matches document keys that may be shown. Other keys may be data.
 var plainKey = regexp.MustCompile(`^[A-Za-z_]{1,24}$`)
 
+// schemaKey matches document keys that are probably names of a schema.
+var schemaKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+
 func (d *documents) walk(path string, words []string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, inner := range v {
+			if !schemaKey.MatchString(key) { // the key may be data
+				d.texts = true
+				d.leaf("", nil, key, Type{Class: Text})
+			}
 			at := path + "." + key
 			if path == "" || !plainKey.MatchString(key) {
 				at = ""

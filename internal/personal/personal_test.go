@@ -241,6 +241,16 @@ func TestCommentsAndDocuments(t *testing.T) {
 		Type: ParseType("json"), Samples: many}); a.Verdict != Undecided || b.Verdict != Keep {
 		t.Errorf("few documents: %+v, many: %+v", a, b)
 	}
+	for form, want := range map[string]Verdict{`{"maria%d@real.example":3}`: Mask,
+		`{"maria%d@real.example":true}`: Mask, `{"item %d":3}`: Undecided} {
+		var all []string
+		for i := range 40 {
+			all = append(all, fmt.Sprintf(form, i))
+		}
+		if f := judge(Column{Name: "c4", Type: ParseType("jsonb"), Samples: all}); f.Verdict != want {
+			t.Errorf("%s: %+v", form, f)
+		}
+	}
 }
 
 func TestParseType(t *testing.T) {

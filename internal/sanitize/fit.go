@@ -61,6 +61,8 @@ func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mas
 		mask = bounded(mask, c.typ)
 	case c.typ.Class == personal.Decimal && c.typ.Digits > 0:
 		mask = scaled(mask, c.typ)
+	case c.typ.Class == personal.JSON && rule.Mask == "redact":
+		mask = text(redactJSON)
 	case c.typ.Class == personal.UUID && rule.Mask == "hash":
 		mask = asUUID(mask)
 	}

@@ -340,3 +340,18 @@ func TestUUIDsKeepTheirVersion(t *testing.T) {
 		}
 	}
 }
+
+// A column of JSON can hold scalars, which redact keeps valid.
+func TestScalarDocuments(t *testing.T) {
+	t.Parallel()
+	samples := []string{"null", "15", "true", `"Maria"`, `{"a":"b"}`}
+	text, err := Suggest(engine.Contents{Tables: []engine.Shape{{Schema: "public", Name: "users",
+		Columns: []engine.Column{{Name: "settings", Type: "jsonb"}}, Samples: [][]string{samples}}}})
+	if err != nil || !strings.Contains(string(text), "settings: redact") {
+		t.Errorf("%v in\n%s", err, text)
+	}
+	c := &column{typ: personal.ParseType("jsonb"), samples: samples}
+	if why := misfit(testKey, ColumnRule{Mask: "redact"}, c); why != "" {
+		t.Error(why)
+	}
+}

@@ -259,5 +259,9 @@ func formsOf(v string) []string {
 			add(strings.Trim(ascii, `"`))
 		}
 	}
+	for _, form := range slices.Clone(forms) { // as PHP, and as Go and Rails write JSON
+		add(strings.ReplaceAll(form, "/", `\/`))
+		add(strings.NewReplacer("&", `\u0026`, "<", `\u003c`, ">", `\u003e`).Replace(form))
+	}
 	return forms
 }

@@ -274,3 +274,50 @@ func TestDrawnMasksAvoidNestedOriginals(t *testing.T) {
 		})
 	}
 }
+
+// Originals are found in the escapes of other writers of JSON, in the stream and after SQL.
+func TestEscapesOfOtherWriters(t *testing.T) {
+	t.Parallel()
+	for original, stream := range map[string]string{
+		"https://x.example/maria": `{"u":"https:\/\/x.example\/maria"}`,
+		"Miller & Sons <Ltd>":     `{"n":"Miller \u0026 Sons \u003CLtd\u003E"}`,
+	} {
+		for _, s := range []string{stream, strings.ReplaceAll(stream, `\`, `\\`)} {
+			scan := NewScanner(io.Discard, watchedOf("t.c", original))
+			if _, err := scan.Write([]byte(s)); err != nil || !scan.Leaked() {
+				t.Errorf("%s is not found in %s, %v", original, s, err)
+			}
+		}
+	}
+	c := engine.Contents{Tables: []engine.Shape{{Name: "log", Columns: []engine.Column{{Name: "line"}}}}}
+	l := NewLocator([]Watched{{"person.name", `Zoë "Ann" Oneil`}})
+	l.Plan(engine.Plan{}, c).Tables[[2]string{"", "log"}].Columns["line"](`{"n":"Zo\u00eb \"Ann\" Oneil"}`)
+	if l.Result(true, FixBySQL) == nil {
+		t.Error("an escaped original is not found after SQL")
+	}
+}
+
+// An original that a rule keeps at a path is a leak and not a coincidence.
+func TestKeptPathsAreNoCoincidence(t *testing.T) {
+	t.Parallel()
+	shapes := []engine.Shape{
+		{Name: "event", Columns: []engine.Column{{Name: "body", Type: "json"}},
+			Samples: [][]string{{`{"n":"Miller \u0026 Sons Ltd"}`}}},
+		{Name: "person", Columns: []engine.Column{{Name: "name", Type: "text"}},
+			Samples: [][]string{{"Miller & Sons Ltd"}}},
+	}
+	for _, rule := range []string{"{mask: json, paths: {n: keep}}",
+		"{mask: json, paths: {x: redact}, otherwise: keep}"} {
+		p, err := mustRules(t, "tables:\n  event: {columns: {body: "+rule+
+			"}}\n  person: {columns: {name: company}}\n").Prepare(engine.Contents{Tables: shapes}, testKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := p.Locator()
+		body := l.Plan(p.Plan, engine.Contents{Tables: shapes}).Tables[[2]string{"", "event"}].Columns["body"]
+		body(shapes[0].Samples[0][0])
+		if len(l.Coincidences()) > 0 || l.Result(false, FixByRule) == nil {
+			t.Errorf("%s: a kept original is called a coincidence", rule)
+		}
+	}
+}

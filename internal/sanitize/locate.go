@@ -13,7 +13,10 @@ import (
 // Locator finds the columns that contain original values. It observes the rows of a dump through
 // masks that wrap those of a plan.
 type Locator struct {
-	f    *finder
+	originals []Watched
+	f         *finder // of the originals in every form
+	of        []int   // index of the original of each of the finder's values
+
 	mu   sync.Mutex
 	rows map[place]int
 	same map[int]bool // values still unchanged in their own column
@@ -28,8 +31,16 @@ type place struct{ of, in string }
 
 // NewLocator returns a locator for the given originals, which are UTF-8 text.
 func NewLocator(originals []Watched) *Locator {
-	return &Locator{f: newFinder(originals), rows: map[place]int{}, same: map[int]bool{},
+	l := &Locator{originals: originals, rows: map[place]int{}, same: map[int]bool{},
 		seen: map[int]map[string]bool{}, coincidences: map[int]bool{}}
+	var forms []Watched
+	for i, w := range originals {
+		for _, form := range formsOf(w.Value) {
+			forms, l.of = append(forms, Watched{w.Column, form}), append(l.of, i)
+		}
+	}
+	l.f = newFinder(forms)
+	return l
 }
 
 // Locator returns a locator for the plan's originals that distinguishes coincidences from leaks.
@@ -82,10 +93,11 @@ func (l *Locator) observeRows(table string, rows map[string]engine.RowMask) map[
 // value did not contain the original, the original is there by chance.
 func (l *Locator) record(label, before, v string) {
 	in := map[string]bool{}
-	l.f.find([]byte(v), len(v), nil, func(at, _ int) {
+	l.f.find([]byte(v), len(v), nil, func(form, _ int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		w := l.f.watched[at]
+		at := l.of[form]
+		w := l.originals[at]
 		if l.random[label] && !contains(before, w.Value) {
 			l.coincidences[at] = true
 			return
@@ -119,7 +131,7 @@ func contains(text, value string) bool {
 func (l *Locator) Coincidences() []Watched {
 	var all []Watched
 	for at := range l.coincidences {
-		all = append(all, l.f.watched[at])
+		all = append(all, l.originals[at])
 	}
 	return all
 }
@@ -133,7 +145,7 @@ func (l *Locator) places(changedOnly bool) []place {
 			continue
 		}
 		for label := range labels {
-			found[place{l.f.watched[at].Column, label}] = true
+			found[place{l.originals[at].Column, label}] = true
 		}
 	}
 	var all []place
@@ -147,7 +159,7 @@ func (l *Locator) places(changedOnly bool) []place {
 // Changed returns the originals that are no longer in their own column.
 func (l *Locator) Changed() []Watched {
 	var all []Watched
-	for i, w := range l.f.watched {
+	for i, w := range l.originals {
 		if !l.same[i] {
 			all = append(all, w)
 		}

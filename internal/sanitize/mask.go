@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"math"
@@ -167,6 +168,14 @@ func redactAny(v string) string {
 	return redact(v)
 }
 
+// redactJSON redacts a value of a JSON column, which can also be a number, a boolean or null.
+func redactJSON(v string) string {
+	if json.Valid([]byte(v)) {
+		return redactDocument(v)
+	}
+	return redactAny(v)
+}
+
 // redact replaces letters and digits. Length, spaces and punctuation remain.
 func redact(v string) string {
 	out := []byte(v)
@@ -320,15 +329,26 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 			if r.IntN(2) == 0 {
 				by = -by
 			}
-			moved := t.AddDate(0, 0, by)
-			if length == 4 {
-				moved = t.AddDate(by, 0, 0)
+			move := func(by int) time.Time {
+				if length == 4 {
+					return t.AddDate(by, 0, 0)
+				}
+				return t.AddDate(0, 0, by)
+			}
+			moved := move(by)
+			if !hasFourDigits(moved.Year()) {
+				moved = move(-by)
+			}
+			if !hasFourDigits(moved.Year()) {
+				return "", true // days is enormous
 			}
 			return moved.Format(layout) + v[length:], false
 		}
 		return "", true
 	}
 }
+
+func hasFourDigits(year int) bool { return year >= 1 && year <= 9999 }
 
 // cut truncates a value to limit characters; 0 means no limit.
 func cut(v string, limit int) string {

@@ -2,6 +2,7 @@ package sanitize
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -107,11 +108,24 @@ func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string)
 		}
 		d.paths = append(d.paths, pathMask{split(path), mask, rule.Mask == "keep"})
 	}
+	slices.SortStableFunc(d.paths, func(a, b pathMask) int { // the most specific path decides
+		return cmp.Or(cmp.Compare(len(b.keys), len(a.keys)), cmp.Compare(a.stars(), b.stars()))
+	})
 	return d
 }
 
-// maskAt returns the mask for a path: that of the first rule that matches the path or one of its
-// parents.
+// stars returns the number of steps that match any name.
+func (p pathMask) stars() (n int) {
+	for _, k := range p.keys {
+		if k == "*" {
+			n++
+		}
+	}
+	return n
+}
+
+// maskAt returns the mask for a path: that of the most specific rule that matches the path or one of
+// its parents.
 func (d documentMask) maskAt(at []string) engine.Mask {
 	if p, ok := d.pathAt(at); ok {
 		return p.mask
@@ -149,6 +163,9 @@ func pathMatches(keys, at []string) bool {
 	return true
 }
 
+// numberForm matches the numbers of JSON (RFC 8259, section 6).
+var numberForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
 func (d documentMask) masked(tree any, at []string) any {
 	switch v := tree.(type) {
 	case map[string]any:
@@ -172,8 +189,8 @@ func (d documentMask) masked(tree any, at []string) any {
 		if null {
 			return nil
 		}
-		if n := json.Number(masked); json.Valid([]byte(masked)) {
-			return n
+		if numberForm.MatchString(masked) {
+			return json.Number(masked)
 		}
 		return json.Number("0") // the mask's result is not a number, but the value must be one
 	case bool:
@@ -256,8 +273,11 @@ func checkPartial(c ColumnRule) string {
 }
 
 // replacesWhole reports whether a rule produces values that contain no part of the original. A mask
-// with paths does so if the masks of all of its paths do.
+// with paths does so if the masks of all of its paths do, and nothing is kept.
 func (c ColumnRule) replacesWhole() bool {
+	if c.Mask == "keep" || c.Otherwise == "keep" {
+		return false
+	}
 	for _, at := range c.Paths {
 		if !at.replacesWhole() {
 			return false

@@ -151,8 +151,10 @@ func candidates(k personal.Kind, c *column) []ColumnRule {
 		masks = []string{"noise"}
 	case personal.Search, personal.Binary:
 		masks = nil
-	default:
-		masks = suited[c.typ.Class]
+	default: // a proposal has no settings
+		masks = slices.DeleteFunc(slices.Clone(suited[c.typ.Class]), func(m string) bool {
+			return checkSettings(ColumnRule{Mask: m}) != ""
+		})
 	}
 	var rules []ColumnRule
 	for _, m := range masks {

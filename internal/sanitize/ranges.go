@@ -126,6 +126,9 @@ func boolean(r *rand.Rand, _ ColumnRule, v string) string {
 			return pair[r.IntN(2)]
 		}
 	}
+	if _, err := strconv.ParseFloat(v, 64); err == nil {
+		return booleans[2][r.IntN(2)] // MySQL's tinyint(1) can hold any small number
+	}
 	return booleans[0][r.IntN(2)]
 }
 

@@ -360,3 +360,16 @@ func TestSuggestWritesEscapesAndNewlines(t *testing.T) {
 		}
 	}
 }
+
+// The first and the last day of four-digit years, which often mean "unknown" or "never", stay dates.
+func TestShiftStaysInFourDigitYears(t *testing.T) {
+	t.Parallel()
+	for i := range 40 {
+		mask := shift(fmt.Appendf(nil, "key number %d", i), ColumnRule{}, 0)
+		for _, v := range []string{"9999-12-31", "0001-01-01", "9999-12-31 23:59:59", "9999", "0001"} {
+			if got, null := mask(v); null || len(got) != len(v) || got == v || strings.HasPrefix(got, "0000") {
+				t.Fatalf("%s becomes %q", v, got)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -82,6 +83,9 @@ func (d documentMask) maskedXML(v string, keep bool) (string, error) {
 		case xml.Directive:
 			return "", errNoXML
 		case xml.ProcInst:
+			if !keep && token.Target == "xml" && !xmlDeclaration.MatchString(raw) { // it may hold data
+				return "", errNoXML
+			}
 			if keep || token.Target == "xml" {
 				out.WriteString(raw)
 			}
@@ -92,6 +96,10 @@ func (d documentMask) maskedXML(v string, keep bool) (string, error) {
 		}
 	}
 }
+
+// xmlDeclaration matches a declaration of XML 1.0 that holds no other text.
+var xmlDeclaration = regexp.MustCompile(`^<\?xml\s+version\s*=\s*["']1\.[0-9]["']` +
+	`(\s+encoding\s*=\s*["'][A-Za-z0-9._-]{1,40}["'])?(\s+standalone\s*=\s*["'](yes|no)["'])?\s*\?>$`)
 
 // nameOf returns a name as it is written, with its prefix.
 func nameOf(n xml.Name) string { return strings.TrimPrefix(n.Space+":"+n.Local, ":") }
