@@ -22,10 +22,10 @@ func hint(err error) string {
 // without a limit or a key.
 func limitsOfOthers(server string) string {
 	if strings.HasPrefix(server, "mysql") {
-		return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_execution_time = 1; SET " +
-			"GLOBAL sql_require_primary_key = ON; SET GLOBAL sql_generate_invisible_primary_key = ON"
+		return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_execution_time = 60000; " +
+			"SET GLOBAL sql_require_primary_key = ON; SET GLOBAL sql_generate_invisible_primary_key = ON"
 	}
-	return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_statement_time = 0.001; SET " +
+	return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_statement_time = 60; SET " +
 		"GLOBAL idle_transaction_timeout = 1"
 }
 
@@ -47,6 +47,14 @@ func TestBigRows(t *testing.T) {
 		d, _ := dumped(t, from)
 		if err := load(t, to, d, false); err != nil {
 			t.Fatalf("rows that fit: %v", err)
+		}
+		db, _ := openURL(t, to)
+		name, limit := "max_statement_time", 0.0
+		if strings.HasPrefix(server, "mysql") {
+			name = "max_execution_time"
+		}
+		if err := db.QueryRowContext(t.Context(), "SELECT @@"+name).Scan(&limit); err != nil || limit != 0 {
+			t.Errorf("%s is %g, %v", name, limit, err)
 		}
 		before := contents(t, to)
 		if before != contents(t, from) {
