@@ -17,7 +17,10 @@ var _ engine.Cloner = Engine{}
 // Named implements [engine.Cloner].
 func (e Engine) Named(raw, name string) (string, error) {
 	d, err := e.parse(raw)
-	return d.named(name).url(), err
+	if err != nil {
+		return "", err
+	}
+	return d.named(name).url(), nil
 }
 
 // copier copies databases on one server, in one session.

@@ -226,3 +226,11 @@ func TestLargeCopies(t *testing.T) {
 		})
 	}
 }
+
+// A URL that cannot be parsed is an error.
+func TestNamedOfAnInvalidURL(t *testing.T) {
+	t.Parallel()
+	if _, err := (Engine{}).Named("postgres://u@h:port/x", engine.ClonePrefix+"a"); snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("%v", err)
+	}
+}
