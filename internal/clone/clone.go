@@ -326,6 +326,18 @@ func (r *Registry) Names() (names []string) {
 // acquire returns a clone that is ready, and its lock. It fails with conflict if a process uses the
 // clone, or if a killed process left it behind.
 func (r *Registry) acquire(name string) (Clone, func(), error) {
+	c, release, err := r.acquireAny(name)
+	if err == nil && c.State != Ready {
+		release()
+		return c, nil, &snap.Error{Code: snap.CodeConflict,
+			Detail: fmt.Sprintf("the clone %q was left behind by a process that was killed", name),
+			Hint:   "`snapcli clones` cleans it up"}
+	}
+	return c, release, err
+}
+
+// acquireAny is like acquire, for a clone in any state.
+func (r *Registry) acquireAny(name string) (Clone, func(), error) {
 	c, err := r.Find(name)
 	if err != nil {
 		return c, nil, err
@@ -336,13 +348,8 @@ func (r *Registry) acquire(name string) (Clone, func(), error) {
 			Detail: fmt.Sprintf("the clone %q is being %s by another process", name, c.activity()),
 			Hint:   "try again when that process has ended"}
 	}
-	if c, err = r.Find(name); err != nil || c.State != Ready {
+	if c, err = r.Find(name); err != nil {
 		release()
-		if err == nil {
-			err = &snap.Error{Code: snap.CodeConflict,
-				Detail: fmt.Sprintf("the clone %q was left behind by a process that was killed", name),
-				Hint:   "`snapcli clones` cleans it up"}
-		}
 		return c, nil, err
 	}
 	return c, release, nil
@@ -374,10 +381,10 @@ func (r *Registry) Drop(ctx context.Context, name string) error {
 	return r.drop(ctx, c)
 }
 
-// Forget removes a clone from the record without dropping its database. It is for a clone whose
-// server no longer exists.
+// Forget removes a clone in any state from the record without dropping its database. It is for a
+// clone whose server no longer exists.
 func (r *Registry) Forget(name string) (Clone, error) {
-	c, release, err := r.acquire(name)
+	c, release, err := r.acquireAny(name)
 	if err != nil {
 		return c, err
 	}
