@@ -91,7 +91,8 @@ func (a *app) agentViews(agent *local.Agent, targets []local.Target) ([]agentVie
 		if err != nil {
 			return nil, err
 		}
-		for n := range record.Runs {
+		const shown = 60
+		for n := range min(shown, len(record.Runs)) {
 			v.Runs = append(v.Runs, viewRun(record.Runs[len(record.Runs)-1-n]))
 		}
 		views = append(views, v)

@@ -48,8 +48,12 @@ type Record struct {
 	Runs  []Run `json:"runs"`  // oldest first
 }
 
-// maxRuns is the maximum number of runs in a record.
-const maxRuns = 60
+// A record keeps at least maxRuns runs, and every run for keptRuns: longer than the job keeps what a
+// run made, so that a later run can still remove it.
+const (
+	maxRuns  = 60
+	keptRuns = 8 * 24 * time.Hour
+)
 
 // last returns the newest run, or nil.
 func (r *Record) last() *Run {
@@ -59,12 +63,12 @@ func (r *Record) last() *Run {
 	return &r.Runs[len(r.Runs)-1]
 }
 
-// add appends a run and marks its slot as no longer due. It removes the oldest runs beyond maxRuns.
+// add appends a run and marks its slot as no longer due. It removes old runs.
 func (r *Record) add(run Run) {
 	r.After = run.Slot
 	r.Runs = append(r.Runs, run)
-	if n := len(r.Runs) - maxRuns; n > 0 {
-		r.Runs = r.Runs[n:]
+	for len(r.Runs) > maxRuns && run.Began.Sub(r.Runs[0].Began) > keptRuns {
+		r.Runs = r.Runs[1:]
 	}
 }
 

@@ -123,7 +123,7 @@ func (a *Agent) scheduledRun(t Task, r *Record) (*Run, error) {
 	}
 	due, earlier := t.Times.Due(r.After, now)
 	if run := r.last(); run.unfinished() {
-		if due == "" && run.Kills < maxKills {
+		if due == "" && (run.Kills < maxKills || run.State == Stopped) {
 			return run, nil
 		}
 		if err := a.giveUp(t, r); err != nil {
@@ -163,7 +163,7 @@ func (a *Agent) giveUp(t Task, r *Record) error {
 	run := r.last()
 	run.Problem = fmt.Sprintf("the agent stopped during the step %s, and this run was not resumed in time", run.Step)
 	run.Hint = "keep the agent running, for example under systemd"
-	if run.Kills >= maxKills {
+	if run.State == Running && run.Kills >= maxKills {
 		run.Problem = fmt.Sprintf("the agent was killed %d times during the step %s", run.Kills+1, run.Step)
 		run.Hint = "check whether the agent's machine runs out of memory"
 	}

@@ -289,3 +289,38 @@ func (s Records) start(target string, after Slot) error {
 	defer release()
 	return s.write(target, Record{After: after})
 }
+
+// The runs of a week stay in the record, however many they are, because the job removes what they
+// made.
+func TestFrequentRunsStayForAWeek(t *testing.T) {
+	t.Parallel()
+	var r Record
+	begin := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for n := range 24 * 7 {
+		r.add(Run{Masked: fmt.Sprint(n), Began: begin.Add(time.Duration(n) * time.Hour)})
+	}
+	if r.Runs[0].Masked != "0" {
+		t.Errorf("the oldest run is %s", r.Runs[0].Masked)
+	}
+	r.add(Run{Began: begin.Add(30 * 24 * time.Hour)})
+	if len(r.Runs) != maxRuns {
+		t.Errorf("%d runs", len(r.Runs))
+	}
+}
+
+// A run that was stopped in order is resumed, even after it was killed three times.
+func TestStoppedRunIsResumedAfterKills(t *testing.T) {
+	t.Parallel()
+	w, dir := newWorld(1), t.TempDir()
+	task := w.task(t)
+	task.Steps = []Step{{Name: "x", Do: func(context.Context, *Run, func() error) error { return nil }}}
+	a := &Agent{Records: Records{Dir: dir}, Now: func() time.Time { return w.now }, Report: func(Event) {}}
+	slot := task.Times.Wall(w.now)
+	stopped := Run{Slot: slot, State: Stopped, Step: "x", Kills: maxKills}
+	if err := a.Records.write("shop", Record{After: slot, Runs: []Run{stopped}}); err != nil {
+		t.Fatal(err)
+	}
+	if ran, err := a.Turn(t.Context(), task); !ran || err != nil {
+		t.Errorf("%v, %v", ran, err)
+	}
+}
