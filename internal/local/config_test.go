@@ -410,3 +410,26 @@ func TestChangeTarget(t *testing.T) {
 		t.Errorf("%+v, %v", shop, err)
 	}
 }
+
+// A pull does not replace a target that another process added in the meantime.
+func TestPullKeepsATargetThatWasAddedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	other, err := Open(Options{ConfigFile: s.ConfigPath(), DataDir: s.data, Env: s.env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.AddTarget(Target{Name: "new", Source: "sqlite:///a.db"}); err != nil {
+		t.Fatal(err)
+	}
+	var r PullResult
+	if err := s.ensureTarget(&r, "new"); err != nil || r.CreatedTarget {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.Target("new"); got.Source == "" {
+		t.Error("the pull erased the target's source")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -234,10 +235,12 @@ func sameValue(got, want string) bool {
 	if got == want {
 		return true
 	}
-	x, errX := strconv.ParseFloat(got, 64)
-	y, errY := strconv.ParseFloat(want, 64)
+	_, errX := strconv.ParseFloat(got, 64) // also limits exponents
+	_, errY := strconv.ParseFloat(want, 64)
 	if errX == nil && errY == nil {
-		return x == y
+		x, _, errX := big.ParseFloat(got, 10, 512, big.ToNearestEven)
+		y, _, errY := big.ParseFloat(want, 10, 512, big.ToNearestEven)
+		return errX == nil && errY == nil && x.Cmp(y) == 0
 	}
 	p, errP := strconv.ParseBool(got)
 	q, errQ := strconv.ParseBool(want)

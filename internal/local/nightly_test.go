@@ -269,3 +269,12 @@ func TestNightlyJobOnServers(t *testing.T) {
 		})
 	}
 }
+
+// Values of checks are compared exactly.
+func TestSameValue(t *testing.T) {
+	t.Parallel()
+	if sameValue("1234567890123456789", "1234567890123456790") || !sameValue("0.10", "1e-1") ||
+		!sameValue("1", "true") {
+		t.Error("values are compared wrongly")
+	}
+}

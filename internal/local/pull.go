@@ -155,13 +155,23 @@ func (a *Agent) ensureTarget(r *PullResult, name string) error {
 	if _, err := a.Target(name); !errors.Is(err, snap.ErrNotFound) {
 		return err
 	}
-	err := a.AddTarget(Target{Name: name})
+	err := a.file.editTarget(name, func(old *Target) (*Target, error) {
+		if old != nil {
+			return nil, errTargetExists // another process has added it
+		}
+		return &Target{}, nil
+	})
+	if errors.Is(err, errTargetExists) {
+		return nil
+	}
 	if snap.CodeOf(err) == snap.CodeUsage {
 		return err
 	}
 	r.CreatedTarget, r.Unsaved = err == nil, err
 	return nil
 }
+
+var errTargetExists = errors.New("the target exists")
 
 // recordFor returns the record of the local copy. If there is none, it returns a record for a new
 // copy with an unused name, and here is false. It removes a copy whose bytes have changed. A file

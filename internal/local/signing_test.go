@@ -184,3 +184,18 @@ func TestCertificatesTravel(t *testing.T) {
 		t.Errorf("%+v, %v", v.Certificate, err)
 	}
 }
+
+// Of several keys with one name, the one in use is revoked.
+func TestRevokeTheKeyThatIsInUse(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for range 3 {
+		k, err := s.NewSigningKey("ci")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gone, err := s.RevokeSigningKey("ci"); err != nil || gone.Public != k.Public {
+			t.Errorf("revoked %s, want %s; %v", gone.ID(), k.ID(), err)
+		}
+	}
+}

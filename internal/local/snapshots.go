@@ -104,7 +104,10 @@ func (a *Agent) Snapshots(target string) ([]Snapshot, error) {
 		}
 		targets = nil
 		for _, e := range entries {
-			targets = append(targets, e.Name())
+			// Other programs put files here, such as .DS_Store. A folder can be a symbolic link.
+			if info, err := os.Stat(a.snapshotsDir(e.Name())); err == nil && info.IsDir() {
+				targets = append(targets, e.Name())
+			}
 		}
 	} else if _, err := snap.CleanTarget(target); err != nil {
 		return nil, err

@@ -652,3 +652,18 @@ func TestMariaDBBuildSanitizeLoad(t *testing.T) {
 		t.Errorf("%d masked, %v", masked, err)
 	}
 }
+
+// Files of other programs in the folder of snapshots are no snapshots.
+func TestStrayFileAmongTheSnapshots(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.snapshotsDir(""), ".DS_Store"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Snapshots(""); err != nil || len(all) != 1 {
+		t.Errorf("%d, %v", len(all), err)
+	}
+}
