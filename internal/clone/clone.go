@@ -53,6 +53,7 @@ type Load func(ctx context.Context, url string) (leftOut string, err error)
 // Request describes a clone to create.
 type Request struct {
 	Name    string // "" for Warm
+	Number  bool   // add to Name the first number with which no clone has it
 	Kind    Kind
 	Source  Source
 	Load    Load // called if there is no template yet
@@ -97,6 +98,9 @@ func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 		return h, err
 	}
 	err = r.change(func(rec *record) error {
+		if q.Number {
+			c.Name = rec.numbered(q.Name)
+		}
 		if err := rec.requireRoom(c, q.Max); err != nil {
 			return err
 		}
@@ -122,6 +126,15 @@ func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 		h.release()
 	}
 	return h, err
+}
+
+// numbered returns base with the first number with which no clone has the name.
+func (rec *record) numbered(base string) string {
+	for n := 1; ; n++ {
+		if name := fmt.Sprintf("%s-%d", base, n); rec.named(name) == nil {
+			return name
+		}
+	}
 }
 
 // requireRoom returns an error if the clone's name is in use or its target has too many clones.

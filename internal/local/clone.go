@@ -163,6 +163,10 @@ func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Prog
 	if err != nil {
 		return nil, err
 	}
+	number := o.Name == "" && len(names) == 1 // another process may be choosing a name too
+	if number {
+		names[0] = cloneBase(q.Source.Target)
+	}
 	all := make([]Cloned, len(names))
 	g, each := errgroup.WithContext(ctx)
 	const concurrent = 8
@@ -170,7 +174,7 @@ func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Prog
 	for i, name := range names {
 		g.Go(func() error {
 			one := q
-			one.Name, one.Kind = name, clone.Named
+			one.Name, one.Number, one.Kind = name, number, clone.Named
 			h, err := a.clones().Create(each, one)
 			if err == nil {
 				h.Release()
@@ -243,11 +247,16 @@ func (a *Agent) cloneNames(target string, o CloneOptions) ([]string, error) {
 
 var notInCloneName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// freeName returns a name that no clone has yet: the target's name and a number.
-func (a *Agent) freeName(target string) string {
+// cloneBase returns a target's name in the form of clones' names.
+func cloneBase(target string) string {
 	const maxLength = 40
 	base := strings.Trim(notInCloneName.ReplaceAllString(target, "-"), "-._")
-	base = cmp.Or(base[:min(len(base), maxLength)], "clone")
+	return cmp.Or(base[:min(len(base), maxLength)], "clone")
+}
+
+// freeName returns a name that no clone has yet: the target's name and a number.
+func (a *Agent) freeName(target string) string {
+	base := cloneBase(target)
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s-%d", base, n)
 		if _, err := a.clones().Find(name); err != nil {

@@ -24,7 +24,7 @@ func (a *Agent) Borrow(ctx context.Context, target string, o CloneOptions, p Pro
 	if err != nil {
 		return nil, err
 	}
-	q.Kind, q.Name = clone.Run, a.freeName(q.Source.Target+"-run")
+	q.Kind, q.Name, q.Number = clone.Run, cloneBase(q.Source.Target+"-run"), true
 	h, err := a.clones().Create(ctx, q)
 	if err != nil {
 		return nil, err

@@ -621,3 +621,27 @@ func TestShownURLsHaveNoPassword(t *testing.T) {
 		}
 	}
 }
+
+// Clones and runs without a name that start at the same time get different names.
+func TestUnnamedClonesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newCloneShop(t, snap.SQLite, "")
+	s.clone(t, CloneOptions{Name: "first"}) // the template exists
+	var g errgroup.Group
+	for range 4 {
+		g.Go(func() error {
+			_, err := s.Clone(t.Context(), shopTarget, CloneOptions{}, nil)
+			return err
+		})
+		g.Go(func() error {
+			b, err := s.Borrow(t.Context(), shopTarget, CloneOptions{}, nil)
+			if err == nil {
+				err = b.Return(t.Context())
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+}
