@@ -28,34 +28,34 @@ import (
 // Config is the service's configuration. Its shape in YAML is documented in
 // docs/configuration.md.
 type Config struct {
-	Listen        string         `yaml:"listen" koanf:"listen"`
-	PublicURL     string         `yaml:"public_url" koanf:"public_url"`
-	DataDir       string         `yaml:"data_dir" koanf:"data_dir"`
-	Database      Database       `yaml:"database" koanf:"database"`
-	Blob          Blob           `yaml:"blob" koanf:"blob"`
-	Auth          Auth           `yaml:"auth" koanf:"auth"`
-	Limits        Limits         `yaml:"limits" koanf:"limits"`
-	Webhooks      Webhooks       `yaml:"webhooks" koanf:"webhooks"`
-	Mail          Mail           `yaml:"mail" koanf:"mail"`
-	Audit         Audit          `yaml:"audit" koanf:"audit"`
-	Accounts      Accounts       `yaml:"accounts" koanf:"accounts"`
-	Log           Log            `yaml:"log" koanf:"log"`
-	Private       Private        `yaml:"private" koanf:"private"`
-	Tracing       Tracing        `yaml:"tracing" koanf:"tracing"`
-	TrustProxies  []string       `yaml:"trust_proxies" koanf:"trust_proxies"` // networks that set X-Forwarded-For
-	SignInPage    string         `yaml:"sign_in_page" koanf:"sign_in_page"`   // see listsOrganizations
-	AllowLocal    bool           `yaml:"allow_local" koanf:"allow_local"`     // for a public_url that is not loopback
-	Organizations []Organization `yaml:"organizations" koanf:"organizations"`
+	Listen        string         `yaml:"listen"`
+	PublicURL     string         `yaml:"public_url"`
+	DataDir       string         `yaml:"data_dir"`
+	Database      Database       `yaml:"database"`
+	Blob          Blob           `yaml:"blob"`
+	Auth          Auth           `yaml:"auth"`
+	Limits        Limits         `yaml:"limits"`
+	Webhooks      Webhooks       `yaml:"webhooks"`
+	Mail          Mail           `yaml:"mail"`
+	Audit         Audit          `yaml:"audit"`
+	Accounts      Accounts       `yaml:"accounts"`
+	Log           Log            `yaml:"log"`
+	Private       Private        `yaml:"private"`
+	Tracing       Tracing        `yaml:"tracing"`
+	TrustProxies  []string       `yaml:"trust_proxies"` // networks that set X-Forwarded-For
+	SignInPage    string         `yaml:"sign_in_page"`  // see listsOrganizations
+	AllowLocal    bool           `yaml:"allow_local"`   // for a public_url that is not loopback
+	Organizations []Organization `yaml:"organizations"`
 }
 
 // Database is where the records are stored. An empty URL means SQLite in data_dir; any other URL
 // begins with postgres://.
 type Database struct {
-	URL string `yaml:"url" koanf:"url"`
+	URL string `yaml:"url"`
 	// Connections is the maximum number of connections of each process; 0 means four per processor.
-	Connections int `yaml:"connections" koanf:"connections"`
+	Connections int `yaml:"connections"`
 	// TransactionPooling is set when the URL belongs to a pooler in transaction mode.
-	TransactionPooling bool `yaml:"transaction_pooling" koanf:"transaction_pooling"`
+	TransactionPooling bool `yaml:"transaction_pooling"`
 }
 
 // StoreOptions returns where the service keeps its records.
@@ -67,33 +67,33 @@ func (c Config) StoreOptions() store.Options {
 // Blob is where the bytes are stored. An empty URL means a folder in data_dir; any other URL begins
 // with s3://.
 type Blob struct {
-	URL string `yaml:"url" koanf:"url"`
+	URL string `yaml:"url"`
 }
 
 // Auth configures the auth service. An empty issuer means the built-in one.
 type Auth struct {
-	Issuer   string `yaml:"issuer" koanf:"issuer"`
-	ClientID string `yaml:"client_id" koanf:"client_id"`
-	Audience string `yaml:"audience" koanf:"audience"`
+	Issuer   string `yaml:"issuer"`
+	ClientID string `yaml:"client_id"`
+	Audience string `yaml:"audience"`
 	// KeyEncryptionKey encrypts the signing keys and the secrets of webhooks in the database: 32
 	// bytes as base64, or empty. It must be the same on every replica.
-	KeyEncryptionKey string `yaml:"key_encryption_key" koanf:"key_encryption_key"`
+	KeyEncryptionKey string `yaml:"key_encryption_key"`
 }
 
 // Webhooks limits where events may be sent: to public addresses over https, unless allow_private is
 // set.
 type Webhooks struct {
-	AllowPrivate bool `yaml:"allow_private" koanf:"allow_private"`
+	AllowPrivate bool `yaml:"allow_private"`
 }
 
 // Audit configures where lines and checkpoints of the audit logs are kept.
 type Audit struct {
 	// ArchiveAfter is the age at which lines move to the object store; empty means never.
-	ArchiveAfter string `yaml:"archive_after" koanf:"archive_after"`
+	ArchiveAfter string `yaml:"archive_after"`
 	// Checkpoints is the URL of a bucket with object lock, in which checkpoints are kept.
-	Checkpoints string `yaml:"checkpoints" koanf:"checkpoints"`
+	Checkpoints string `yaml:"checkpoints"`
 	// KeepCheckpoints is how long object lock keeps each checkpoint; empty means 400 days.
-	KeepCheckpoints string `yaml:"keep_checkpoints" koanf:"keep_checkpoints"`
+	KeepCheckpoints string `yaml:"keep_checkpoints"`
 }
 
 // minArchiveAfter exceeds the time for which webhook messages and notices are kept, because they
@@ -117,69 +117,69 @@ func (a Audit) archiveAfter() (time.Duration, error) {
 
 // Log configures logging: format text or json, level debug, info, warn or error.
 type Log struct {
-	Format string `yaml:"format" koanf:"format"`
-	Level  string `yaml:"level" koanf:"level"`
+	Format string `yaml:"format"`
+	Level  string `yaml:"level"`
 }
 
 // Private configures the operator's listener, which serves /metrics and pprof without a credential.
 // An empty address disables it.
 type Private struct {
-	Listen string `yaml:"listen" koanf:"listen"`
+	Listen string `yaml:"listen"`
 }
 
 // Tracing sends OpenTelemetry traces by OTLP over HTTP. An empty endpoint disables it. Settings
 // that the OpenTelemetry specification reads from the environment, such as
 // OTEL_EXPORTER_OTLP_HEADERS, are read from there.
 type Tracing struct {
-	Endpoint string   `yaml:"endpoint" koanf:"endpoint"` // such as http://collector:4318
-	Sample   *float64 `yaml:"sample" koanf:"sample"`     // fraction of traces, from 0 to 1; nil means 1
+	Endpoint string   `yaml:"endpoint"` // such as http://collector:4318
+	Sample   *float64 `yaml:"sample"`   // fraction of traces, from 0 to 1; nil means 1
 }
 
 // Organization is one organization and how its people sign in.
 type Organization struct {
-	Slug   string      `yaml:"slug" koanf:"slug"`
-	Name   string      `yaml:"name" koanf:"name"`
-	SignIn SignIn      `yaml:"sign_in" koanf:"sign_in"`
-	Users  []LocalUser `yaml:"users" koanf:"users"` // for type: local only
-	Policy Policy      `yaml:"policy" koanf:"policy"`
-	Trust  []Trust     `yaml:"trust" koanf:"trust"`
+	Slug   string      `yaml:"slug"`
+	Name   string      `yaml:"name"`
+	SignIn SignIn      `yaml:"sign_in"`
+	Users  []LocalUser `yaml:"users"` // for type: local only
+	Policy Policy      `yaml:"policy"`
+	Trust  []Trust     `yaml:"trust"`
 }
 
 // SignIn is an identity provider: type oidc, or local for trials.
 type SignIn struct {
-	Type         string   `yaml:"type" koanf:"type"`
-	Issuer       string   `yaml:"issuer" koanf:"issuer"`
-	ClientID     string   `yaml:"client_id" koanf:"client_id"`
-	ClientSecret string   `yaml:"client_secret" koanf:"client_secret"`
-	Scopes       []string `yaml:"scopes" koanf:"scopes"`
-	Domains      []string `yaml:"domains" koanf:"domains"` // e-mail domains of the organization's people
-	GroupsClaim  string   `yaml:"groups_claim" koanf:"groups_claim"`
+	Type         string   `yaml:"type"`
+	Issuer       string   `yaml:"issuer"`
+	ClientID     string   `yaml:"client_id"`
+	ClientSecret string   `yaml:"client_secret"`
+	Scopes       []string `yaml:"scopes"`
+	Domains      []string `yaml:"domains"` // e-mail domains of the organization's people
+	GroupsClaim  string   `yaml:"groups_claim"`
 	// ExternalIDClaim names the claim that holds a person's external ID in SCIM.
-	ExternalIDClaim string                 `yaml:"external_id_claim" koanf:"external_id_claim"`
-	Roles           map[snap.Role][]string `yaml:"roles" koanf:"roles"`
-	AllowPrivate    bool                   `yaml:"allow_private" koanf:"allow_private"`
-	Recheck         string                 `yaml:"recheck" koanf:"recheck"`
+	ExternalIDClaim string                 `yaml:"external_id_claim"`
+	Roles           map[snap.Role][]string `yaml:"roles"`
+	AllowPrivate    bool                   `yaml:"allow_private"`
+	Recheck         string                 `yaml:"recheck"`
 }
 
 // LocalUser is a user of an organization with type: local.
 type LocalUser struct {
-	Email    string    `yaml:"email" koanf:"email"`
-	Name     string    `yaml:"name" koanf:"name"`
-	Password string    `yaml:"password" koanf:"password"`
-	Role     snap.Role `yaml:"role" koanf:"role"`
-	Groups   []string  `yaml:"groups" koanf:"groups"`
+	Email    string    `yaml:"email"`
+	Name     string    `yaml:"name"`
+	Password string    `yaml:"password"`
+	Role     snap.Role `yaml:"role"`
+	Groups   []string  `yaml:"groups"`
 }
 
 // Policy holds an organization's limits; see snap.Policy.
 type Policy struct {
-	ShareTypes        []snap.Type            `yaml:"share_types" koanf:"share_types"`
-	UnsanitizedShares snap.UnsanitizedShares `yaml:"unsanitized_shares" koanf:"unsanitized_shares"`
-	ShareRequires     snap.ShareRequirement  `yaml:"share_requires" koanf:"share_requires"`
-	MaxCrossOrgExpiry string                 `yaml:"max_cross_org_expiry" koanf:"max_cross_org_expiry"`
-	MaxKeyAge         string                 `yaml:"max_key_age" koanf:"max_key_age"`
-	DeviceLogin       *bool                  `yaml:"device_login" koanf:"device_login"`
-	MaxStaleness      string                 `yaml:"max_staleness" koanf:"max_staleness"`
-	MaxLogin          string                 `yaml:"max_login" koanf:"max_login"`
+	ShareTypes        []snap.Type            `yaml:"share_types"`
+	UnsanitizedShares snap.UnsanitizedShares `yaml:"unsanitized_shares"`
+	ShareRequires     snap.ShareRequirement  `yaml:"share_requires"`
+	MaxCrossOrgExpiry string                 `yaml:"max_cross_org_expiry"`
+	MaxKeyAge         string                 `yaml:"max_key_age"`
+	DeviceLogin       *bool                  `yaml:"device_login"`
+	MaxStaleness      string                 `yaml:"max_staleness"`
+	MaxLogin          string                 `yaml:"max_login"`
 }
 
 const defaultDataDir = "./data"
@@ -227,7 +227,7 @@ func LoadConfig(path string, environ []string) (Config, error) {
 		return Config{}, snap.Usage(err.Error(), "")
 	}
 	var c Config
-	if err := k.Unmarshal("", &c); err != nil {
+	if err := k.UnmarshalWithConf("", &c, koanf.UnmarshalConf{Tag: "yaml"}); err != nil {
 		return Config{}, snap.Usage("the configuration is not valid: "+err.Error(), "")
 	}
 	c.fill()

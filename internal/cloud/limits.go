@@ -19,31 +19,31 @@ import (
 // Limits bounds the load that the service accepts. 0 means the default, and -1 means no limit.
 // docs/operations.md lists them in a table.
 type Limits struct {
-	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; 0 is 5 TiB, -1 is refused
+	MaxSnapshotSize int64 `yaml:"max_snapshot_size"` // bytes; 0 is 5 TiB, -1 is refused
 
 	// Limits per user and per organization. Organization-level keys count together as one user.
-	UploadsPerUser         int   `yaml:"uploads_per_user" koanf:"uploads_per_user"`
-	UploadsPerOrganization int   `yaml:"uploads_per_organization" koanf:"uploads_per_organization"`
-	BytesPerUser           int64 `yaml:"bytes_per_user" koanf:"bytes_per_user"`
-	BytesPerOrganization   int64 `yaml:"bytes_per_organization" koanf:"bytes_per_organization"`
+	UploadsPerUser         int   `yaml:"uploads_per_user"`
+	UploadsPerOrganization int   `yaml:"uploads_per_organization"`
+	BytesPerUser           int64 `yaml:"bytes_per_user"`
+	BytesPerOrganization   int64 `yaml:"bytes_per_organization"`
 
 	// DiskReserve is the number of bytes that uploads leave free on data_dir's disk, for the
 	// database and for requests that take access away.
-	DiskReserve int64 `yaml:"disk_reserve" koanf:"disk_reserve"`
+	DiskReserve int64 `yaml:"disk_reserve"`
 
 	// Limits per minute, shared by all replicas.
-	RequestsPerCredential    int `yaml:"requests_per_credential" koanf:"requests_per_credential"`
-	RequestsPerAddress       int `yaml:"requests_per_address" koanf:"requests_per_address"`
-	SignInRequestsPerAddress int `yaml:"sign_in_requests_per_address" koanf:"sign_in_requests_per_address"`
-	FailuresPerAddress       int `yaml:"failures_per_address" koanf:"failures_per_address"`
+	RequestsPerCredential    int `yaml:"requests_per_credential"`
+	RequestsPerAddress       int `yaml:"requests_per_address"`
+	SignInRequestsPerAddress int `yaml:"sign_in_requests_per_address"`
+	FailuresPerAddress       int `yaml:"failures_per_address"`
 
 	// Limits of concurrent requests, for each process.
-	ConcurrentRequests  int    `yaml:"concurrent_requests" koanf:"concurrent_requests"`
-	ConcurrentSignIns   int    `yaml:"concurrent_sign_ins" koanf:"concurrent_sign_ins"`
-	ConcurrentTransfers int    `yaml:"concurrent_transfers" koanf:"concurrent_transfers"`
-	QueuedRequests      int    `yaml:"queued_requests" koanf:"queued_requests"`
-	QueueWait           string `yaml:"queue_wait" koanf:"queue_wait"`
-	Connections         int    `yaml:"connections" koanf:"connections"`
+	ConcurrentRequests  int    `yaml:"concurrent_requests"`
+	ConcurrentSignIns   int    `yaml:"concurrent_sign_ins"`
+	ConcurrentTransfers int    `yaml:"concurrent_transfers"`
+	QueuedRequests      int    `yaml:"queued_requests"`
+	QueueWait           string `yaml:"queue_wait"`
+	Connections         int    `yaml:"connections"`
 }
 
 // The default limits.

@@ -12,7 +12,7 @@ import (
 type Accounts struct {
 	// PruneAfter is how long an account is kept after the person left. It is then deleted, if
 	// nothing refers to it. Empty means 400 days.
-	PruneAfter string `yaml:"prune_after" koanf:"prune_after"`
+	PruneAfter string `yaml:"prune_after"`
 }
 
 // The default and the minimum age at which accounts are deleted. The minimum is a little longer

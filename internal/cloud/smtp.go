@@ -21,18 +21,18 @@ import (
 // Mail is the SMTP server through which events are sent to e-mail addresses. Without a server, no
 // e-mail address can be added.
 type Mail struct {
-	Server   string `yaml:"server" koanf:"server"`     // host, or host:port
-	Security string `yaml:"security" koanf:"security"` // starttls, tls, or none for a server on this machine
-	User     string `yaml:"user" koanf:"user"`
-	Password string `yaml:"password" koanf:"password"`
+	Server   string `yaml:"server"`   // host, or host:port
+	Security string `yaml:"security"` // starttls, tls, or none for a server on this machine
+	User     string `yaml:"user"`
+	Password string `yaml:"password"`
 	// PasswordFile is the path of a file that holds the password instead. The file is read for
 	// every message, so that a changed password needs no restart.
-	PasswordFile string `yaml:"password_file" koanf:"password_file"`
-	CAFile       string `yaml:"ca_file" koanf:"ca_file"` // PEM; empty means the authorities of the system
-	From         string `yaml:"from" koanf:"from"`
+	PasswordFile string `yaml:"password_file"`
+	CAFile       string `yaml:"ca_file"` // PEM; empty means the authorities of the system
+	From         string `yaml:"from"`
 	// Domains are the mail domains to which every organization may send, in addition to the domains
 	// of its own people.
-	Domains []string `yaml:"domains" koanf:"domains"`
+	Domains []string `yaml:"domains"`
 }
 
 // The values of mail.security. The first is the default.

@@ -14,14 +14,14 @@ import (
 // Trust accepts the tokens of a CI system's jobs; see signin.Trust. Each claim is one value or a
 // list.
 type Trust struct {
-	Name         string           `yaml:"name" koanf:"name"`
-	Type         signin.TrustType `yaml:"type" koanf:"type"`
-	Issuer       string           `yaml:"issuer" koanf:"issuer"`
-	Audience     string           `yaml:"audience" koanf:"audience"` // empty means public_url
-	Claims       map[string]any   `yaml:"claims" koanf:"claims"`
-	Scopes       []snap.Scope     `yaml:"scopes" koanf:"scopes"`
-	User         string           `yaml:"user" koanf:"user"`
-	AllowPrivate bool             `yaml:"allow_private" koanf:"allow_private"`
+	Name         string           `yaml:"name"`
+	Type         signin.TrustType `yaml:"type"`
+	Issuer       string           `yaml:"issuer"`
+	Audience     string           `yaml:"audience"` // empty means public_url
+	Claims       map[string]any   `yaml:"claims"`
+	Scopes       []snap.Scope     `yaml:"scopes"`
+	User         string           `yaml:"user"`
+	AllowPrivate bool             `yaml:"allow_private"`
 }
 
 // The issuers of well-known CI systems, so that the configuration need not state them.

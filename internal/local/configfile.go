@@ -150,7 +150,7 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 		}
 	}
 	var c Config
-	if err := all.Unmarshal("", &c); err != nil {
+	if err := all.UnmarshalWithConf("", &c, koanf.UnmarshalConf{Tag: "yaml"}); err != nil {
 		return Config{}, &snap.Error{Code: snap.CodeUsage,
 			Detail: "an environment variable SNAPCLI_... has a value of the wrong kind",
 			Hint: "jobs, clones.max and clones.warm take a whole number, subset.percent a number, production and " +
