@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,7 +77,7 @@ func (h Held) Release() { h.release() }
 // release the result. Create fails with conflict if the name is in use, and with quota_exceeded if
 // the target has too many clones.
 func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
-	h, err := r.reserve(ctx, q)
+	h, err := r.reserve(ctx, q, "")
 	if err != nil {
 		return Held{}, err
 	}
@@ -89,29 +88,27 @@ func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
 	return r.finish(ctx, h, err)
 }
 
-// reserve adds a clone to the record in the state Making, or uses a warm clone if there is one. It
-// returns the clone with its lock held.
-func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
-	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: q.Kind, State: Making, Source: q.Source,
-		Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
-	if h.release, err = r.lock(ctx, c.ID); err != nil {
-		return h, err
-	}
-	err = r.change(func(rec *record) error {
+// reserve adds a clone to the record in the state Making, or uses a warm clone if there is one. from
+// is the name of the clone that the new one is a branch of, or "". It returns the clone with its
+// lock held.
+func (r *Registry) reserve(ctx context.Context, q Request, from string) (h Held, err error) {
+	err = r.change(func(rec *record) (err error) {
 		if q.Number {
-			c.Name = rec.numbered(q.Name)
+			q.Name = rec.numbered(q.Name)
 		}
+		c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: q.Kind, State: Making, Source: q.Source, From: from,
+			Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
 		if err := rec.requireRoom(c, q.Max); err != nil {
 			return err
 		}
 		if warm, release := r.findWarm(rec, q); warm != nil {
-			os.Remove(r.lockPath(c.ID))
-			h.release()
-			h.release = release
 			warm.Name, warm.Kind, warm.Created, warm.Expires = c.Name, c.Kind, c.Created, c.Expires
 			warm.Source = c.Source // the same content, perhaps from a snapshot with another name
-			h.Clone = *warm
+			h.Clone, h.release = *warm, release
 			return nil
+		}
+		if h.release, err = r.lock(ctx, c.ID); err != nil {
+			return err
 		}
 		h.Clone = c
 		rec.Clones = append(rec.Clones, c)
@@ -122,7 +119,7 @@ func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 			err = errors.Join(err, r.forgetClone(h.ID))
 		}
 	}
-	if err != nil {
+	if err != nil && h.release != nil {
 		h.release()
 	}
 	return h, err
@@ -237,36 +234,13 @@ func (r *Registry) Branch(ctx context.Context, from string, q Request, terminate
 	if err := cloner.CheckCanClone(ctx, url); err != nil {
 		return Held{}, err
 	}
-	h, err := r.reserveBranch(ctx, source, q)
+	q.Kind, q.Source = Named, source.Source
+	h, err := r.reserve(ctx, q, source.Name)
 	if err != nil {
 		return Held{}, err
 	}
 	err = cloner.Copy(ctx, url, h.URL, engine.CopyOptions{Jobs: q.Jobs, Terminate: terminate})
 	return r.finish(ctx, h, err)
-}
-
-// reserveBranch adds a branch to the record. It never uses a warm clone, because the content of
-// warm clones differs.
-func (r *Registry) reserveBranch(ctx context.Context, source Clone, q Request) (h Held, err error) {
-	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: Named, State: Making, Source: source.Source,
-		From: source.Name, Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
-	if h.release, err = r.lock(ctx, c.ID); err != nil {
-		return h, err
-	}
-	h.Clone = c
-	if _, h.URL, err = r.locate(c); err == nil {
-		err = r.change(func(rec *record) error {
-			if err := rec.requireRoom(c, q.Max); err != nil {
-				return err
-			}
-			rec.Clones = append(rec.Clones, c)
-			return nil
-		})
-	}
-	if err != nil {
-		h.release()
-	}
-	return h, err
 }
 
 // Reset resets a clone to its snapshot and keeps its URL. It calls load if the template is gone.

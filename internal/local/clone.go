@@ -159,13 +159,9 @@ func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Prog
 	if err := a.clones().CheckLimit(q.Source.Target, max(1, o.Count), q.Max); err != nil {
 		return nil, err
 	}
-	names, err := a.cloneNames(q.Source.Target, o)
+	names, number, err := a.cloneNames(q.Source.Target, o)
 	if err != nil {
 		return nil, err
-	}
-	number := o.Name == "" && len(names) == 1 // another process may be choosing a name too
-	if number {
-		names[0] = cloneBase(q.Source.Target)
 	}
 	all := make([]Cloned, len(names))
 	g, each := errgroup.WithContext(ctx)
@@ -226,23 +222,20 @@ func withoutPassword(raw string) string {
 	return u.String()
 }
 
-// cloneNames returns the names of the clones to make.
-func (a *Agent) cloneNames(target string, o CloneOptions) ([]string, error) {
-	base := o.Name
-	if base == "" {
-		base = a.freeName(target)
+// cloneNames returns the names of the clones to make. number means that the only name lacks its
+// number, which [clone.Request] adds, because another process may be choosing a name too.
+func (a *Agent) cloneNames(target string, o CloneOptions) (names []string, number bool, err error) {
+	if o.Name == "" && o.Count <= 1 {
+		return []string{cloneBase(target)}, true, nil
 	}
-	if err := checkCloneName(base); err != nil {
-		return nil, err
-	}
+	base := cmp.Or(o.Name, a.freeName(target))
 	if o.Count <= 1 {
-		return []string{base}, nil
+		return []string{base}, false, checkCloneName(base)
 	}
-	var names []string
 	for n := range o.Count {
 		names = append(names, fmt.Sprintf("%s-%d", base, n+1))
 	}
-	return names, checkCloneName(names[len(names)-1])
+	return names, false, checkCloneName(names[len(names)-1])
 }
 
 var notInCloneName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
@@ -400,11 +393,11 @@ func (a *Agent) Branch(ctx context.Context, from string, o CloneOptions, termina
 		return Cloned{}, err
 	}
 	t, _ := a.Target(source.Source.Target) // the target may have been removed
-	names, err := a.cloneNames(source.Source.Target, CloneOptions{Name: o.Name})
+	names, number, err := a.cloneNames(source.Source.Target, CloneOptions{Name: o.Name})
 	if err != nil {
 		return Cloned{}, err
 	}
-	q := clone.Request{Name: names[0], Max: t.Clones.max(), Jobs: jobsOf(o.Jobs, t.Jobs)}
+	q := clone.Request{Name: names[0], Number: number, Max: t.Clones.max(), Jobs: jobsOf(o.Jobs, t.Jobs)}
 	if q.Expires, err = a.cloneExpiry(t, o.TTL); err != nil {
 		return Cloned{}, err
 	}
