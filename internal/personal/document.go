@@ -43,14 +43,23 @@ type documents struct {
 // plainKey matches document keys that may be shown. Other keys may be data.
 var plainKey = regexp.MustCompile(`^[A-Za-z_]{1,24}$`)
 
-// schemaKey matches document keys that are probably names of a schema.
-var schemaKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+// IsSchemaKey reports whether a key of a document looks like a name of a schema: at most 64 ASCII
+// letters, digits and underscores, of which the first is not a digit. Other keys may be data.
+func IsSchemaKey(key string) bool {
+	for i, c := range []byte(key) {
+		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return key != "" && len(key) <= 64
+}
 
 func (d *documents) walk(path string, words []string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, inner := range v {
-			if !schemaKey.MatchString(key) { // the key may be data
+			if !IsSchemaKey(key) {
 				d.texts = true
 				d.leaf("", nil, key, Type{Class: Text})
 			}

@@ -6,24 +6,14 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"snap/internal/personal"
 )
 
 // isDocument reports whether a value is a JSON object or array.
 func isDocument(v string) bool {
 	trimmed := strings.TrimSpace(v)
 	return len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(v))
-}
-
-// isSchemaKey reports whether a key looks like a name of a schema: at most 64 ASCII letters, digits
-// and underscores, of which the first is not a digit. Other keys may be data.
-func isSchemaKey(key string) bool {
-	for i, c := range []byte(key) {
-		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return key != "" && len(key) <= 64
 }
 
 // redactDocument redacts the strings and numbers of a valid JSON document. Its structure, booleans
@@ -153,13 +143,13 @@ func redactKeys(members []node) []node {
 	slices.Reverse(members)
 	slices.SortStableFunc(members, byKey)
 	members = slices.CompactFunc(members, func(a, b node) bool { return a.key == b.key })
-	if !slices.ContainsFunc(members, func(n node) bool { return !isSchemaKey(n.key) }) {
+	if !slices.ContainsFunc(members, func(n node) bool { return !personal.IsSchemaKey(n.key) }) {
 		return members
 	}
 	taken := map[string]bool{}
 	for i := range members {
 		name := members[i].key
-		if !isSchemaKey(name) {
+		if !personal.IsSchemaKey(name) {
 			name = redact(name)
 		}
 		for taken[name] {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"snap"
+	"snap/internal/personal"
 )
 
 // FuzzRules checks that any rules file is read or refused as invalid.
@@ -85,7 +86,7 @@ func alike(before, after any) bool {
 			return false
 		}
 		for key, v := range b {
-			if isSchemaKey(key) && !slices.ContainsFunc(slices.Collect(maps.Keys(a)), func(k string) bool {
+			if personal.IsSchemaKey(key) && !slices.ContainsFunc(slices.Collect(maps.Keys(a)), func(k string) bool {
 				return strings.TrimRight(k, "x") == strings.TrimRight(key, "x") && alike(v, a[k])
 			}) {
 				return false

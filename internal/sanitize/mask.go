@@ -329,26 +329,19 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 			if r.IntN(2) == 0 {
 				by = -by
 			}
-			move := func(by int) time.Time {
+			for _, by := range []int{by, -by} {
+				moved := t.AddDate(0, 0, by)
 				if length == 4 {
-					return t.AddDate(by, 0, 0)
+					moved = t.AddDate(by, 0, 0)
 				}
-				return t.AddDate(0, 0, by)
+				if year := moved.Year(); year >= 1 && year <= 9999 {
+					return moved.Format(layout) + v[length:], false
+				}
 			}
-			moved := move(by)
-			if !hasFourDigits(moved.Year()) {
-				moved = move(-by)
-			}
-			if !hasFourDigits(moved.Year()) {
-				return "", true // days is enormous
-			}
-			return moved.Format(layout) + v[length:], false
 		}
 		return "", true
 	}
 }
-
-func hasFourDigits(year int) bool { return year >= 1 && year <= 9999 }
 
 // cut truncates a value to limit characters; 0 means no limit.
 func cut(v string, limit int) string {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"snap/internal/engine"
+	"snap/internal/personal"
 )
 
 // rest returns the mask for the parts of values that a rule does not name. By default, it redacts
@@ -163,9 +164,6 @@ func pathMatches(keys, at []string) bool {
 	return true
 }
 
-// numberForm matches the numbers of JSON (RFC 8259, section 6).
-var numberForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
-
 func (d documentMask) masked(tree any, at []string) any {
 	switch v := tree.(type) {
 	case map[string]any:
@@ -189,8 +187,9 @@ func (d documentMask) masked(tree any, at []string) any {
 		if null {
 			return nil
 		}
-		if numberForm.MatchString(masked) {
-			return json.Number(masked)
+		var n json.Number
+		if json.Unmarshal([]byte(masked), &n) == nil && n != "" {
+			return n
 		}
 		return json.Number("0") // the mask's result is not a number, but the value must be one
 	case bool:
@@ -218,7 +217,7 @@ func (d documentMask) names(of map[string]any, at []string) map[string]string {
 	names, taken := map[string]string{}, map[string]bool{}
 	var redacted []string
 	for _, k := range sortedKeys(of) {
-		if d.schema && !isSchemaKey(k) && !d.accepts(append(slices.Clone(at), k)) {
+		if d.schema && !personal.IsSchemaKey(k) && !d.accepts(append(slices.Clone(at), k)) {
 			redacted = append(redacted, k)
 			continue
 		}

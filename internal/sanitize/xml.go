@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"snap/internal/engine"
+	"snap/internal/personal"
 )
 
 // errNoXML means that a value is not well-formed XML, has declarations, such as entities, that only
@@ -108,7 +109,7 @@ func nameOf(n xml.Name) string { return strings.TrimPrefix(n.Space+":"+n.Local, 
 // data. Declarations of namespaces are not data.
 func (d documentMask) writeTag(out *bytes.Buffer, e xml.StartElement, at []string, closed bool) bool {
 	mayBeData := func(n xml.Name, at []string) bool {
-		isSchema := isSchemaKey(n.Local) && (n.Space == "" || isSchemaKey(n.Space))
+		isSchema := personal.IsSchemaKey(n.Local) && (n.Space == "" || personal.IsSchemaKey(n.Space))
 		return d.schema && !isSchema && !d.accepts(at)
 	}
 	ok := !mayBeData(e.Name, at)
