@@ -91,8 +91,7 @@ func (a *app) agentViews(agent *local.Agent, targets []local.Target) ([]agentVie
 		if err != nil {
 			return nil, err
 		}
-		const shown = 60
-		for n := range min(shown, len(record.Runs)) {
+		for n := range min(nightly.MinRuns, len(record.Runs)) {
 			v.Runs = append(v.Runs, viewRun(record.Runs[len(record.Runs)-1-n]))
 		}
 		views = append(views, v)

@@ -48,10 +48,10 @@ type Record struct {
 	Runs  []Run `json:"runs"`  // oldest first
 }
 
-// A record keeps at least maxRuns runs, and every run for keptRuns: longer than the job keeps what a
-// run made, so that a later run can still remove it.
+// A record keeps at least the last MinRuns runs, and every run for keptRuns: longer than the job keeps
+// the copies that a run made, so that a later run can still remove them.
 const (
-	maxRuns  = 60
+	MinRuns  = 60
 	keptRuns = 8 * 24 * time.Hour
 )
 
@@ -67,7 +67,7 @@ func (r *Record) last() *Run {
 func (r *Record) add(run Run) {
 	r.After = run.Slot
 	r.Runs = append(r.Runs, run)
-	for len(r.Runs) > maxRuns && run.Began.Sub(r.Runs[0].Began) > keptRuns {
+	for len(r.Runs) > MinRuns && run.Began.Sub(r.Runs[0].Began) > keptRuns {
 		r.Runs = r.Runs[1:]
 	}
 }

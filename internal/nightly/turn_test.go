@@ -303,7 +303,7 @@ func TestFrequentRunsStayForAWeek(t *testing.T) {
 		t.Errorf("the oldest run is %s", r.Runs[0].Masked)
 	}
 	r.add(Run{Began: begin.Add(30 * 24 * time.Hour)})
-	if len(r.Runs) != maxRuns {
+	if len(r.Runs) != MinRuns {
 		t.Errorf("%d runs", len(r.Runs))
 	}
 }
