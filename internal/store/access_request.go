@@ -62,16 +62,17 @@ func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, re
 					THEN 'refused' ELSE 'open' END,
 				told = CASE WHEN access_requests.created_at <= $5 OR access_requests.state = 'answered' THEN 0
 					ELSE access_requests.told END,
-				reason = CASE WHEN access_requests.created_at <= $5
-						OR access_requests.state IN ('answered', 'withdrawn', 'closed') THEN excluded.reason
-					ELSE access_requests.reason END,
-				created_at = CASE WHEN access_requests.created_at <= $5
-						OR access_requests.state IN ('answered', 'withdrawn', 'closed') THEN excluded.created_at
-					ELSE access_requests.created_at END`,
+				reason = CASE WHEN `+requestEnded+` THEN excluded.reason ELSE access_requests.reason END,
+				created_at = CASE WHEN `+requestEnded+` THEN excluded.created_at ELSE access_requests.created_at END`,
 			c.User.ID, snapshotID, reason, now.UnixMilli(), now.Add(-AccessRequestLife).UnixMilli())
 		return err
 	})
 }
+
+// requestEnded is true for a request that ended, so that a new one replaces it. $5 is the time after
+// which a request must have been made.
+const requestEnded = `(access_requests.created_at <= $5
+	OR access_requests.state IN ('answered', 'withdrawn', 'closed'))`
 
 // lockUser makes other transactions that lock the same user wait until this one ends.
 func (s *Store) lockUser(ctx context.Context, tx *sql.Tx, id int64) error {
