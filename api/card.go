@@ -16,7 +16,7 @@ type Card struct {
 	From          string      `json:"from,omitempty" doc:"name of the snapshot that a masked copy was made from"`
 	Masking       *Masking    `json:"masking,omitempty" doc:"how a masked copy was made; absent for originals"`
 	Subset        *CardSubset `json:"subset,omitempty" doc:"absent if the snapshot is not a subset"`
-	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"number of tables that are not listed because there are too many"`
+	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"number of tables that are not listed"`
 	Tables        []CardTable `json:"tables,omitempty"`
 
 	// Programs is absent in cards from older clients. Their tables have no Parts either.

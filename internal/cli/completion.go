@@ -96,10 +96,10 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// idPrefix returns the prefix of the IDs that complete what was typed: any ID completes a part of
+// idPrefix returns the prefix of the IDs that complete a typed text: every ID completes a part of
 // snap_. ok is false if no ID does.
 func idPrefix(typed string) (prefix string, ok bool) {
-	if strings.HasPrefix(snap.IDPrefix, typed) { //nolint:gocritic // what was typed may be a part of the prefix
+	if _, isPart := strings.CutPrefix(snap.IDPrefix, typed); isPart {
 		return "", true
 	}
 	return snap.CleanIDPrefix(typed)
