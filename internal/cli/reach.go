@@ -12,9 +12,9 @@ type reachView struct {
 	Via                        string `json:"via,omitempty" doc:"SSH server through which the source is reached"`
 	PasswordCommand            string `json:"password_command,omitempty" doc:"prints the source's password"`
 	DestinationVia             string `json:"destination_via,omitempty" doc:"SSH server on the way to the destination"`
-	DestinationPasswordCommand string `json:"destination_password_command,omitempty" doc:"prints that server's password"`
+	DestinationPasswordCommand string `json:"destination_password_command,omitempty" doc:"prints the server's password"`
 	ScratchVia                 string `json:"scratch_via,omitempty" doc:"SSH server on the way to the scratch server"`
-	ScratchPasswordCommand     string `json:"scratch_password_command,omitempty" doc:"prints that server's password"`
+	ScratchPasswordCommand     string `json:"scratch_password_command,omitempty" doc:"prints the server's password"`
 }
 
 func viewReach(t local.Target) reachView {
