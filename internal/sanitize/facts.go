@@ -77,31 +77,27 @@ func (f *facts) addSchema(s *schema.Schema) {
 	f.partitions(s)
 }
 
-// partitions marks the columns of partition keys.
+// partitions marks the columns of partition keys, in partitioned tables and in all their partitions.
 func (f *facts) partitions(s *schema.Schema) {
-	by := map[schema.Name][]string{}
 	for _, t := range s.Tables {
 		if t.Partitions == nil {
 			continue
 		}
+		var names []string
 		for _, k := range t.Partitions.Columns {
-			by[t.Name] = append(by[t.Name], k.Name)
+			names = append(names, k.Name)
 			if k.Expr != nil {
-				by[t.Name] = append(by[t.Name], columnsOf(*k.Expr)...)
+				names = append(names, columnsOf(*k.Expr)...)
 			}
 		}
 		if t.Partitions.Expr != nil {
-			by[t.Name] = append(by[t.Name], columnsOf(*t.Partitions.Expr)...)
+			names = append(names, columnsOf(*t.Partitions.Expr)...)
 		}
-	}
-	for _, t := range s.Tables {
-		names := by[t.Name]
-		if t.PartitionOf != nil {
-			names = append(names, by[t.PartitionOf.Table]...)
-		}
-		for _, name := range names {
-			if c := f.columns[columnID{t.Schema, t.Name.Name, name}]; c != nil {
-				c.partitionKey = true
+		for _, table := range partitionsOf(s, t.Name) {
+			for _, name := range names {
+				if c := f.columns[columnID{table.Schema, table.Name, name}]; c != nil {
+					c.partitionKey = true
+				}
 			}
 		}
 	}
@@ -183,20 +179,47 @@ func (f *facts) constraints(t schema.Table, s *schema.Schema) {
 		}
 	}
 	for _, k := range t.ForeignKeys {
-		to := k.ToColumns
-		if len(to) == 0 {
-			to = primaryKey(s, k.To)
-		}
-		for i, name := range k.Columns {
-			if c := at(name); c != nil && i < len(to) {
-				c.references = append(c.references, columnID{k.To.Schema, k.To.Name, to[i]})
-				c.referencedTable, c.linked = k.To.Name, true
-				if other := f.columns[columnID{k.To.Schema, k.To.Name, to[i]}]; other != nil {
+		f.foreignKey(t.Name, k, s)
+	}
+}
+
+// foreignKey marks the columns of a table's foreign key. The rows of a partitioned table are in its
+// partitions, so the key is between the columns of the partitions.
+func (f *facts) foreignKey(table schema.Name, k schema.ForeignKey, s *schema.Schema) {
+	to := k.ToColumns
+	if len(to) == 0 {
+		to = primaryKey(s, k.To)
+	}
+	targets := partitionsOf(s, k.To)
+	for _, from := range partitionsOf(s, table) {
+		for i, name := range k.Columns[:min(len(k.Columns), len(to))] {
+			c := f.columns[columnID{from.Schema, from.Name, name}]
+			if c == nil {
+				continue
+			}
+			c.referencedTable, c.linked = k.To.Name, true
+			for _, target := range targets {
+				id := columnID{target.Schema, target.Name, to[i]}
+				c.references = append(c.references, id)
+				if other := f.columns[id]; other != nil {
 					other.linked = true
 				}
 			}
 		}
 	}
+}
+
+// partitionsOf returns a table and all its partitions, and the partitions of those.
+func partitionsOf(s *schema.Schema, table schema.Name) []schema.Name {
+	all := []schema.Name{table}
+	for i := 0; i < len(all); i++ {
+		for _, t := range s.Tables {
+			if t.PartitionOf != nil && t.PartitionOf.Table == all[i] && !slices.Contains(all, t.Name) {
+				all = append(all, t.Name)
+			}
+		}
+	}
+	return all
 }
 
 // primaryKey returns the columns of a table's primary key.

@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -57,8 +58,12 @@ func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mas
 			}
 			return p.text(v), false // SQLite can store a string in any column
 		}
+	case c.typ.Class == personal.Integer && rule.Mask == "noise":
+		mask = mirrored(mask, c.typ)
 	case c.typ.Class == personal.Integer:
 		mask = bounded(mask, c.typ)
+	case c.typ.Class == personal.Year:
+		mask = withinYears(mask)
 	case c.typ.Class == personal.Decimal && c.typ.Digits > 0:
 		mask = scaled(mask, c.typ)
 	case c.typ.Class == personal.JSON && rule.Mask == "redact":
@@ -98,7 +103,37 @@ func bounded(mask engine.Mask, t personal.Type) engine.Mask {
 	}
 }
 
-// scaled wraps a mask so that numbers do not have more digits than their type allows.
+// mirrored wraps a mask that moves integers, so that they stay within their type: if the type's
+// limit is in the way, the integer moves as far in the other direction.
+func mirrored(mask engine.Mask, t personal.Type) engine.Mask {
+	return func(v string) (string, bool) {
+		masked, null := mask(v)
+		original, isInteger := new(big.Int).SetString(v, 10)
+		moved, ok := new(big.Int).SetString(masked, 10)
+		if null || !isInteger || !ok || valid(masked, t) {
+			return masked, null
+		}
+		return moved.Sub(original.Lsh(original, 1), moved).String(), false
+	}
+}
+
+// withinYears wraps a mask so that years stay within MySQL's type YEAR. A year outside of it is
+// replaced with one inside.
+func withinYears(mask engine.Mask) engine.Mask {
+	const first, last = 1901, 2155
+	return func(v string) (string, bool) {
+		masked, null := mask(v)
+		year, err := strconv.Atoi(masked)
+		if null || err != nil || year == 0 || first <= year && year <= last {
+			return masked, null
+		}
+		const span = last - first + 1
+		return strconv.Itoa(first + ((year-first)%span+span)%span), false
+	}
+}
+
+// scaled wraps a mask so that numbers do not have more digits than their type allows. It cuts
+// decimals, because rounding can add a digit before the point.
 func scaled(mask engine.Mask, t personal.Type) engine.Mask {
 	whole := t.Digits - t.Scale
 	return func(v string) (string, bool) {
@@ -109,17 +144,17 @@ func scaled(mask engine.Mask, t personal.Type) engine.Mask {
 			sign = "-"
 		}
 		before, after, point := strings.Cut(bare, ".")
-		if null || whole < 0 || len(strings.TrimLeft(before, "0")) <= whole {
+		if null || whole < 0 || strings.ContainsAny(masked, "eE") {
 			return masked, null
 		}
-		out := sign + strings.Repeat("9", whole)
-		if whole == 0 {
-			out = sign + "0"
+		if len(strings.TrimLeft(before, "0")) > whole {
+			before = strings.Repeat("9", whole)
 		}
-		if point {
-			out += "." + after
+		after = after[:max(0, min(len(after), t.Scale))]
+		if point && after != "" {
+			after = "." + after
 		}
-		return out, false
+		return sign + cmp.Or(before, "0") + after, false
 	}
 }
 

@@ -232,6 +232,11 @@ func TestNetworksPlacesAndDocuments(t *testing.T) {
 			func(v string) bool { return len(v) == len(`{{"12","34"},{"56","78"}}`) }},
 		{"hash", "uuid", "00000000-0000-4000-8000-000000000001", isUUID},
 		{"noise", "numeric(4,2)", "99.99", func(v string) bool { return len(v) == 5 }},
+		{"noise", "double precision", "1e-05", func(v string) bool { return strings.Contains(v, "e-0") }},
+		{"noise", "smallint", "32767", func(v string) bool { return len(v) == 5 && v < "32767" }},
+		{"noise", "bigint unsigned", "18446744073709551615", func(v string) bool { return len(v) == 20 }},
+		{"noise", "year", "2101", func(v string) bool { return "1901" <= v && v <= "2155" }},
+		{"shift", "year", "2155", func(v string) bool { return v == "2154" || v == "1901" }},
 		{"card", "text", "4111 1111 1111 1111", func(v string) bool { return luhnHolds(v) && v[:1] == "4" }},
 		{"card", "numeric(16,0)", "5500005555555559", luhnHolds},
 		{"iban", "text", "DE89 3704 0044 0532 0130 00", func(v string) bool {

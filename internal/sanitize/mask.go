@@ -290,11 +290,12 @@ func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 		}
 		r := from.draws(v)
 		moved := n * (1 + percent/100*(2*r.Float64()-1))
-		decimals := 0
-		if _, after, ok := strings.Cut(v, "."); ok {
-			decimals = len(after)
+		mantissa, _, exponent := strings.Cut(strings.ToLower(v), "e")
+		_, after, _ := strings.Cut(mantissa, ".")
+		if exponent {
+			return strconv.FormatFloat(moved, 'e', min(max(2, len(after)), 18), 64), false
 		}
-		return strconv.FormatFloat(moved, 'f', min(decimals, 18), 64), false
+		return strconv.FormatFloat(moved, 'f', min(len(after), 18), 64), false
 	}
 }
 

@@ -169,7 +169,8 @@ func tableLabel(t engine.Shape) string { return snap.TableName(t.Schema, t.Name)
 // inherit records, for each column, the rule that it takes from a column that it refers to.
 func (r *Rules) inherit(f *facts) {
 	r.inherited = map[string]ColumnRule{}
-	for range f.tables { // a reference can refer to a reference
+	for known := -1; known < len(r.inherited); { // a reference can refer to a reference
+		known = len(r.inherited)
 		for _, t := range f.tables {
 			for _, col := range t.Columns {
 				r.inheritAt(f, f.columns[columnID{t.Schema, t.Name, col.Name}])
