@@ -32,3 +32,50 @@ func TestForgetAfterAFailedDrop(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// twoServers is two servers, of which one responds only after the other has dropped a clone.
+type twoServers struct {
+	engine.Cloner
+	dropped chan struct{}
+}
+
+func (twoServers) Named(server, _ string) (string, error) { return server, nil }
+
+func (s twoServers) Drop(_ context.Context, server string) error {
+	if server == "slow" {
+		<-s.dropped
+		return context.DeadlineExceeded
+	}
+	close(s.dropped)
+	return nil
+}
+
+// A server that does not respond delays neither the clean-up of another server nor, for a minute,
+// the next commands.
+func TestSweepWaitsForNoOtherServer(t *testing.T) {
+	t.Parallel()
+	servers := twoServers{dropped: make(chan struct{})}
+	r := Open(Options{Dir: t.TempDir(), Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Connect: func(s Source) (engine.Cloner, string, error) { return servers, s.Server, nil }})
+	expired := time.Now().Add(-time.Hour)
+	err := r.change(func(rec *record) error {
+		for _, server := range []string{"slow", "fast"} {
+			rec.Clones = append(rec.Clones, Clone{ID: server, Kind: Named, State: Ready, Expires: expired,
+				Source: Source{Server: server}})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := func(Template) bool { return true }
+	late, cancel := context.WithDeadline(t.Context(), expired)
+	defer cancel()
+	swept, err := r.Sweep(late, wanted)
+	if err == nil || len(swept.Clones) != 1 || swept.Clones[0].ID != "fast" {
+		t.Errorf("dropped %v, %v", swept.Clones, err)
+	}
+	if due, err := r.Due(wanted); due || err != nil {
+		t.Errorf("the next command waits again: %v", err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -68,28 +69,28 @@ func (r *Registry) unlocked(id string) bool {
 
 // Sweep drops clones that have expired, databases that killed processes left behind, and templates
 // that are not wanted or have not been used for a week. It never touches a database that a running
-// process uses. It continues after an error, and returns all errors.
+// process uses. It continues after an error, and returns all errors. A server that does not respond
+// does not delay the clean-up of the others.
 func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swept, err error) {
 	rec, err := r.read()
 	if err != nil {
 		return s, err
 	}
-	for _, c := range rec.Clones {
-		dropped, sweepErr := r.sweepClone(ctx, c.ID)
-		err = errors.Join(err, sweepErr)
-		if dropped {
-			s.Clones = append(s.Clones, c)
-		}
+	var mu sync.Mutex // guards s and err
+	var servers sync.WaitGroup
+	for _, on := range rec.byServer() {
+		servers.Go(func() {
+			swept, sweepErr := r.sweepServer(ctx, on, wanted)
+			mu.Lock()
+			defer mu.Unlock()
+			s.Clones, s.Templates = append(s.Clones, swept.Clones...), append(s.Templates, swept.Templates...)
+			err = errors.Join(err, sweepErr)
+		})
 	}
-	for _, t := range rec.Templates {
-		dropped, sweepErr := r.sweepTemplate(ctx, t.ID, wanted)
-		err = errors.Join(err, sweepErr)
-		if dropped {
-			s.Templates = append(s.Templates, t)
-		}
-	}
+	servers.Wait()
 	r.sweepLocks()
-	if err != nil && ctx.Err() == nil || !rec.Failed.IsZero() && err == nil {
+	interrupted := errors.Is(ctx.Err(), context.Canceled)
+	if err != nil && !interrupted || !rec.Failed.IsZero() && err == nil {
 		_ = r.change(func(rec *record) error { // if this fails, the next clean-up sets it
 			rec.Failed = time.Time{}
 			if err != nil {
@@ -97,6 +98,43 @@ func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swe
 			}
 			return nil
 		})
+	}
+	return s, err
+}
+
+// byServer returns the templates and clones of each server.
+func (rec *record) byServer() map[string]*record {
+	all := map[string]*record{}
+	on := func(server string) *record {
+		if all[server] == nil {
+			all[server] = &record{}
+		}
+		return all[server]
+	}
+	for _, c := range rec.Clones {
+		on(c.Source.Server).Clones = append(on(c.Source.Server).Clones, c)
+	}
+	for _, t := range rec.Templates {
+		on(t.Source.Server).Templates = append(on(t.Source.Server).Templates, t)
+	}
+	return all
+}
+
+// sweepServer does the work of [Registry.Sweep] for the templates and clones of one server.
+func (r *Registry) sweepServer(ctx context.Context, on *record, wanted func(Template) bool) (s Swept, err error) {
+	for _, c := range on.Clones {
+		dropped, sweepErr := r.sweepClone(ctx, c.ID)
+		err = errors.Join(err, sweepErr)
+		if dropped {
+			s.Clones = append(s.Clones, c)
+		}
+	}
+	for _, t := range on.Templates {
+		dropped, sweepErr := r.sweepTemplate(ctx, t.ID, wanted)
+		err = errors.Join(err, sweepErr)
+		if dropped {
+			s.Templates = append(s.Templates, t)
+		}
 	}
 	return s, err
 }
