@@ -103,11 +103,19 @@ func Environment(kind snap.Engine, raw string) []string {
 }
 
 // WithEnvironment returns the environment env with the variables of a database. It removes
-// the variables of another database of the same kind, because the two sets would mix.
+// the variables that name another database of the same kind, because the two sets would mix. How to
+// connect, such as PGSSLMODE, stays: snapcli connects to the database in this way too.
 func WithEnvironment(env []string, kind snap.Engine, raw string) []string {
-	prefix := map[snap.Engine]string{snap.Postgres: "PG", snap.MySQL: "MYSQL_"}[kind]
 	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		return strings.HasPrefix(v, "DATABASE_URL=") || prefix != "" && strings.HasPrefix(v, prefix)
+		name, _, _ := strings.Cut(v, "=")
+		switch {
+		case kind == snap.Postgres && strings.HasPrefix(name, "PG"):
+			return slices.Contains([]string{"PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE",
+				"PGSERVICE"}, name)
+		case kind == snap.MySQL && strings.HasPrefix(name, "MYSQL_"):
+			return true
+		}
+		return name == "DATABASE_URL"
 	})
 	return append(kept, Environment(kind, raw)...)
 }

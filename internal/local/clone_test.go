@@ -593,8 +593,8 @@ func TestEnvironment(t *testing.T) {
 			"MYSQL_USER=me", "MYSQL_PWD=pw", "MYSQL_DATABASE=c1"}},
 		{snap.SQLite, "sqlite:///tmp/c1.db", nil},
 	} {
-		want := append([]string{"HOME=/home/me", "DATABASE_URL=" + c.url}, c.want...)
-		env := []string{"HOME=/home/me", "DATABASE_URL=old"}
+		want := append([]string{"PGPASSFILE=/home/me/pass", "DATABASE_URL=" + c.url}, c.want...)
+		env := []string{"PGPASSFILE=/home/me/pass", "DATABASE_URL=old"}
 		if c.kind == snap.Postgres {
 			env = append(env, "PGSERVICE=prod", "PGHOSTADDR=10.0.0.1")
 		}

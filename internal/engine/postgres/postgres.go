@@ -112,13 +112,20 @@ func (d database) public() string { return d.build(false) }
 func (d database) build(secret bool) string {
 	u, err := url.Parse(d.raw)
 	if err != nil || u.Scheme == "" { // a connection string of key=value words
-		u = &url.URL{Scheme: "postgres", Host: net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port)))}
-		if strings.HasPrefix(d.config.Host, "/") {
-			u.Host, u.RawQuery = "", url.Values{"host": {d.config.Host},
-				"port": {strconv.Itoa(int(d.config.Port))}}.Encode()
-		}
+		u = &url.URL{Scheme: "postgres"}
 	}
 	q := u.Query()
+	port := strconv.Itoa(int(d.config.Port))
+	switch {
+	case (u.Host != "" || q.Has("host")) && (u.Port() != "" || q.Has("port") || d.config.Port == 5432):
+	case u.Host != "" || q.Has("host"): // the port is in a variable or a service
+		q.Set("port", port)
+	case strings.HasPrefix(d.config.Host, "/"):
+		q.Set("host", d.config.Host)
+		q.Set("port", port)
+	default:
+		u.Host = net.JoinHostPort(d.config.Host, port)
+	}
 	for _, parameter := range []string{"password", "dbname", "user", "sslpassword", serviceFile, encodingParameter} {
 		q.Del(parameter)
 	}

@@ -513,6 +513,24 @@ func TestPasswordIsNoArgument(t *testing.T) {
 	}
 }
 
+// The URL of a clone names its server, even if the configured URL leaves it to a service.
+func TestURLNamesItsServer(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "services")
+	for service, want := range map[string]string{
+		"host=db.test\nport=5433\nuser=me": "postgres://me@db.test:5433/c1?service=prod",
+		"host=/run/pg\nport=5433\nuser=me": "postgres://me@/c1?host=%2Frun%2Fpg&port=5433&service=prod",
+	} {
+		if err := os.WriteFile(file, []byte("[prod]\n"+service+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Engine{}.Named("postgres:///x?service=prod&servicefile="+file, "c1")
+		if err != nil || got != want {
+			t.Errorf("%q: %s, %v; want %s", service, got, err, want)
+		}
+	}
+}
+
 // The URL says how long a connection may take, also to the programs.
 func TestConnectTimeoutOfTheURL(t *testing.T) {
 	t.Parallel()
