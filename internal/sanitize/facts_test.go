@@ -29,7 +29,8 @@ func TestKeysOfPartitions(t *testing.T) {
 	orders.ForeignKeys = []schema.ForeignKey{{Columns: []string{"email"}, To: name("people")}}
 	c := engine.Contents{Schema: &schema.Schema{Tables: []schema.Table{people, table("people_de", "people", "city"),
 		table("people_berlin", "people_de"), orders, table("orders_may", "orders")}}}
-	for n, columns := range map[string][]string{"people_berlin": {"country", "city", "email"}, "orders_may": {"day", "email"}} {
+	for n, columns := range map[string][]string{"people_berlin": {"country", "city", "email"},
+		"orders_may": {"day", "email"}} {
 		shape := engine.Shape{Schema: "public", Name: n, Samples: make([][]string, len(columns))}
 		for _, column := range columns {
 			shape.Columns = append(shape.Columns, engine.Column{Name: column, Type: "text"})
