@@ -47,14 +47,14 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestPasswordIsCanceled stops a program, and the processes it started, with the command that needs
-// it.
+// TestPasswordIsCanceled stops a program that ignores the interrupt together with the command that
+// needs it.
 func TestPasswordIsCanceled(t *testing.T) {
 	t.Parallel()
 	started := filepath.Join(t.TempDir(), "started")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	words := []string{"/bin/sh", "-c", `trap "" INT; touch "$0"; sleep 1000`, started}
+	words := []string{"/bin/sh", "-c", `trap "" INT; touch "$0"; exec sleep 1000`, started}
 	go func() {
 		_, err := reach.Command{Words: words}.Run(ctx)
 		done <- err
