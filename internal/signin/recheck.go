@@ -316,7 +316,7 @@ func (s *Service) refreshClaims(ctx context.Context, org organization, t store.S
 	}
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
-		return errors.Join(err, s.store.KeepRefresh(context.WithoutCancel(ctx), t, t.Refresh))
+		return errors.Join(err, s.store.RecordUnused(context.WithoutCancel(ctx), t))
 	}
 	ctx = org.provider.Context(ctx)
 	config := s.oauthConfig(org, d)
@@ -353,7 +353,7 @@ func (s *Service) storeOutcome(ctx context.Context, t store.Standing, old string
 		return errLeft
 	case errors.As(err, &refused) && (refused.ErrorCode != "" || notProcessed(refused.Response.StatusCode)),
 		errors.As(err, &dialed) && dialed.Op == "dial":
-		return errors.Join(err, s.store.KeepRefresh(ctx, t, t.Refresh))
+		return errors.Join(err, s.store.RecordUnused(ctx, t))
 	}
 	return err
 }

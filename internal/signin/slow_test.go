@@ -116,11 +116,14 @@ func TestLostAnswerLocksNobodyOut(t *testing.T) {
 	p.lie(func(p *idp) { p.loses = true })
 	h.clock.Advance(signin.DefaultRecheck)
 	got = h.renewed(got)
-	p.lie(func(p *idp) { p.loses, p.claims = false, map[string]any{"groups": []string{"admins"}} })
+	p.lie(func(p *idp) { p.loses, p.down = false, true })
+	h.clock.Advance(time.Minute)
+	got = h.renewed(got) // an outage in between proves nothing about the lost response
+	p.lie(func(p *idp) { p.down, p.claims = false, map[string]any{"groups": []string{"admins"}} })
 	h.clock.Advance(time.Minute)
 	got = h.renewed(got) // refused by the provider
 	h.useKey(key, true)
-	h.clock.Advance(signin.DefaultMaxStaleness - signin.DefaultRecheck - 2*time.Minute)
+	h.clock.Advance(signin.DefaultMaxStaleness - signin.DefaultRecheck - 3*time.Minute)
 	got = h.renewed(got)
 	h.useKey(key, true)
 	h.hasRole("viewer", 0)

@@ -191,9 +191,9 @@ const markUsed = `UPDATE sign_ins SET used = 1, org_id = (SELECT u.org_id FROM u
 
 // ClaimCheck reserves the check of a user for one replica and for the given duration, because a
 // refresh token must not be used twice. It returns the number of checks since the token was last
-// known to be unused, including this one: until [Store.KeepRefresh] records the outcome, nobody
-// knows whether the provider replaced the token. It returns 0 if another replica has the
-// reservation, or if the provider failed a moment ago.
+// known to be unused, including this one: until [Store.KeepRefresh] or [Store.RecordUnused] records
+// the outcome, nobody knows whether the provider replaced the token. It returns 0 if another replica
+// has the reservation, or if the provider failed a moment ago.
 func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) (doubts int, err error) {
 	now := s.now()
 	err = s.attempt(ctx, func() error {
@@ -215,6 +215,14 @@ func (s *Store) KeepRefresh(ctx context.Context, t Standing, refresh []byte) err
 	return s.exec(ctx, `
 		UPDATE sign_ins SET refresh = $1, doubts = 0 WHERE user_id = $2 AND checked_at = $3 AND refresh IS NOT NULL`,
 		refresh, t.UserID, t.Checked.UnixMilli())
+}
+
+// RecordUnused records that a claimed check of a user did not use the refresh token. Earlier doubts
+// about the token remain.
+func (s *Store) RecordUnused(ctx context.Context, t Standing) error {
+	return s.exec(ctx, `UPDATE sign_ins SET doubts = doubts - 1
+		WHERE user_id = $1 AND checked_at = $2 AND refresh IS NOT NULL AND doubts > 0`,
+		t.UserID, t.Checked.UnixMilli())
 }
 
 // RecordConfirmed records that the identity provider confirmed a user just now. If the user belongs
