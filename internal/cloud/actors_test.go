@@ -456,7 +456,8 @@ func steps() []step {
 		{"work prune", func(w *walk) error {
 			otto, err := w.Store.UserByEmail(ctx, w.acme().ID, "otto@acme.test")
 			must(w.t, err)
-			must(w.t, w.Store.EndUser(ctx, otto.ID))
+			_, err = w.Store.SetListed(ctx, otto.ID, false)
+			must(w.t, err)
 			w.news("acme")
 			_, err = w.Store.Prune(ctx, w.acme().ID, w.clock.Now().Add(time.Second), 1)
 			return err

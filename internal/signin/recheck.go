@@ -265,10 +265,14 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 		t.Refresh = nil
 		return t, s.store.KeepRefresh(ctx, t, nil)
 	case errors.Is(err, errLeft):
-		log.WarnContext(ctx, "the identity provider no longer confirms a user; all sessions and keys were ended")
-		if err := s.store.EndUser(ctx, t.UserID); err != nil {
+		ended, err := s.store.EndRefused(ctx, t)
+		if err != nil {
 			return t, err
 		}
+		if !ended { // the user signed in again, or was signed out, before the refusal arrived
+			return s.store.StandingOf(ctx, t.UserID)
+		}
+		log.WarnContext(ctx, "the identity provider no longer confirms a user; all sessions and keys were ended")
 		return t, errLeft
 	case err != nil:
 		log.WarnContext(ctx, "the identity provider did not answer about a user", "confirmed", t.Checked,

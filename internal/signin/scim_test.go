@@ -120,7 +120,14 @@ func TestLateSignInsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, end := range map[string]func(ctx context.Context) error{
-		"removed": func(ctx context.Context) error { return h.store.EndUser(ctx, m.ID) },
+		"removed": func(ctx context.Context) error {
+			standing, err := h.store.StandingOf(ctx, m.ID)
+			if err != nil {
+				return err
+			}
+			_, err = h.store.EndRefused(ctx, standing)
+			return err
+		},
 		"signed out": func(ctx context.Context) error {
 			_, err := h.store.EndByLogout(ctx, store.Logout{OrgID: org.ID, Issuer: p.URL, Subject: "subject-1",
 				Hash: []byte("token"), Until: h.clock.Now().Add(time.Hour)})

@@ -1,6 +1,7 @@
 package signin_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,45 @@ func TestProviderThatIsSlow(t *testing.T) {
 	})
 	wantError(t, h.refresh(got.refresh), "invalid_grant")
 	h.useKey(key, false)
+}
+
+// TestRefusalThatIsLate: if a person signs in again, or the provider signs them out, while the
+// provider is asked about the earlier sign-in, its refusal is no removal.
+func TestRefusalThatIsLate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		meanwhile func(*house, *idp)
+		status    int // of the refresh that asked
+	}{
+		"signed in again": {func(h *house, _ *idp) { h.browser().get(startAcme) }, http.StatusOK},
+		"signed out": {func(h *house, p *idp) { h.post("/upstream/logout", "logout_token", p.logout(nil)) },
+			http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, p := startSealed(t, storeIn)
+			got := h.loginUpstream()
+			key := h.keyOfMia()
+			answers := make(chan struct{})
+			p.lie(func(p *idp) { p.hangs, p.left = answers, true })
+			h.clock.Advance(signin.DefaultRecheck)
+			refreshed := make(chan answer)
+			go func() { refreshed <- h.refresh(got.refresh) }()
+			h.until(func() (asked bool) {
+				p.lie(func(p *idp) { asked = p.refreshes > 0 })
+				return asked
+			})
+			test.meanwhile(h, p)
+			close(answers)
+			if a := <-refreshed; a.status != test.status {
+				t.Errorf("the refresh: %d %s", a.status, a.body)
+			}
+			h.useKey(key, true)
+			if m, err := h.member("acme", "mia@acme.test"); err != nil || m.Disabled {
+				t.Errorf("the account: %+v, %v", m, err)
+			}
+		})
+	}
 }
 
 // until waits for a condition.

@@ -22,6 +22,11 @@ var WithoutTimeLimit = withoutTimeLimit
 // DB is the store's database.
 func (s *Store) DB() *sql.DB { return s.write }
 
+// EndUser ends all access of a user whom the identity provider no longer knows.
+func (s *Store) EndUser(ctx context.Context, userID int64) error {
+	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, userID) })
+}
+
 // Reads is the pool from which listings read.
 func (s *Store) Reads() *sql.DB { return s.read }
 

@@ -138,8 +138,8 @@ func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (
 
 // ChangeSCIMUser changes the reported data of a person. Their accounts get the groups of the new
 // external ID. If the change leaves the person inactive, all sessions and user-scoped keys of their
-// accounts end at once, as with [Store.EndUser]. That includes the accounts of earlier external IDs
-// that nobody else has. It fails with code not_found if there is no such person, and with code
+// accounts end at once, as with [Store.EndRefused]. That includes the accounts of earlier external
+// IDs that nobody else has. It fails with code not_found if there is no such person, and with code
 // conflict when the user name or external ID is already in use.
 func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCIMUserChange) (u SCIMUser, err error) {
 	var before []int64
@@ -173,7 +173,7 @@ func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCI
 }
 
 // DeleteSCIMUser deletes a reported person. It ends their accounts' sessions and user-scoped keys
-// at once, as [Store.EndUser] does. It fails with code not_found if there is no such person.
+// at once, as [Store.EndRefused] does. It fails with code not_found if there is no such person.
 func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error {
 	var accounts []int64
 	ctx = snap.ActingAs(ctx, r.Caller)
@@ -212,7 +212,7 @@ func (s *Store) applyToAccounts(ctx context.Context, tx *sql.Tx, r Reporter, key
 	return u, s.endPerson(ctx, tx, r, u)
 }
 
-// endPerson ends all accounts of a reported person, as [Store.EndUser] does.
+// endPerson ends all accounts of a reported person, as [Store.EndRefused] does.
 func (s *Store) endPerson(ctx context.Context, tx *sql.Tx, r Reporter, u SCIMUser) error {
 	all, err := accountsOf(ctx, tx, r, u)
 	if err != nil {

@@ -245,15 +245,29 @@ func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, wait, reche
 		next.UnixMilli(), next.Add(-recheck).UnixMilli(), userID)
 }
 
-// EndUser immediately ends all sessions and user-scoped keys of a user, because the identity
-// provider no longer knows the user. The audit log names the caller of the context's origin as the
-// actor.
-func (s *Store) EndUser(ctx context.Context, userID int64) error {
-	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, userID) })
+// EndRefused immediately ends all sessions and user-scoped keys of a user, because the identity
+// provider refused their refresh token and so no longer knows them. It returns false and changes
+// nothing if the user signed in, or was signed out, since the standing was read. The audit log
+// names the caller of the context's origin as the actor.
+func (s *Store) EndRefused(ctx context.Context, t Standing) (ended bool, err error) {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE sign_ins SET claimed_until = 0
+			WHERE user_id = $1 AND checked_at = $2 AND refresh IS NOT NULL`, t.UserID, t.Checked.UnixMilli())
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if ended = n > 0; err != nil || !ended {
+			return err
+		}
+		return s.endUser(ctx, tx, t.UserID)
+	})
+	return ended, err
 }
 
-// endUser is like EndUser, in a transaction. The user is disabled until their next sign-in, so that
-// requests with a credential that is created at the same time fail too.
+// endUser ends all sessions and user-scoped keys of a user whom the identity provider no longer
+// knows. The user is disabled until their next sign-in, so that requests with a credential that is
+// created at the same time fail too.
 func (s *Store) endUser(ctx context.Context, tx *sql.Tx, userID int64) error {
 	var first bool
 	err := tx.QueryRowContext(ctx, `SELECT away = 0 AND (disabled = 0 OR signed_out_at = 0) FROM users
