@@ -27,8 +27,9 @@ type Replayed struct {
 // ReplayRevocations repeats revocations in a restored database. It ends everything that, according
 // to an export of the audit log, ended after the restored moment: keys, the access of users who
 // were disabled or left, and shares, including those of deleted snapshots. It never gives access.
-// It fails with code conflict, and changes nothing, unless the exported lines continue the
-// organization's log.
+// It calls [store.Store.DoubtRefresh], because identity providers may have replaced refresh tokens
+// since that moment. It fails with code conflict, and changes nothing, unless the exported lines
+// continue the organization's log.
 func ReplayRevocations(ctx context.Context, st *store.Store, org snap.OrgRef, lines io.Reader) (Replayed, error) {
 	caller, err := st.CallerOfOrg(ctx, org.ID)
 	if err != nil {
@@ -124,6 +125,9 @@ func shareName(d snap.AuditDetail) string {
 }
 
 func (r *replay) apply(ctx context.Context) error {
+	if err := r.st.DoubtRefresh(ctx); err != nil {
+		return err
+	}
 	for _, id := range slices.Sorted(maps.Keys(r.shares)) {
 		sn, err := r.st.Snapshot(ctx, r.caller, id)
 		if errors.Is(err, snap.ErrNotFound) || err == nil && sn.Org.ID != r.caller.Org.ID {

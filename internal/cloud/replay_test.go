@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"snap"
 	"snap/api"
@@ -56,6 +57,9 @@ func TestRevocationsAreReplayedAfterARestore(t *testing.T) {
 	defer st.Close()
 	org, err := st.OrgBySlug(ctx, "acme")
 	must(t, err)
+	person, err := st.UserByEmail(ctx, org.ID, "mia@acme.test")
+	must(t, err)
+	must(t, st.RecordSignIn(ctx, store.InteractiveSignIn{UserID: person.ID, Refresh: []byte("replaced since then")}))
 	other := strings.Replace(strings.Join(page.Items, "\n"), "unshared", "unshareD", 1)
 	_, err = cloud.ReplayRevocations(ctx, st, org.OrgRef, strings.NewReader(other))
 	if snap.CodeOf(err) != snap.CodeConflict {
@@ -73,5 +77,10 @@ func TestRevocationsAreReplayedAfterARestore(t *testing.T) {
 		if got := fmt.Sprint(r.Shares, r.Users, len(r.Keys)); got != want || r.Lines < 6 {
 			t.Errorf("revoked %s after %d lines, want %s", got, r.Lines, want)
 		}
+	}
+	standing, err := st.StandingOf(ctx, person.ID)
+	must(t, err)
+	if doubts, err := st.ClaimCheck(ctx, standing, time.Minute); err != nil || doubts != 2 {
+		t.Errorf("the refresh token counts as the newest one: %d, %v", doubts, err)
 	}
 }

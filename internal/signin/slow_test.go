@@ -2,12 +2,14 @@ package signin_test
 
 import (
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"snap/internal/servertest"
 	"snap/internal/signin"
+	"snap/internal/store"
 )
 
 // TestProviderThatHangs: a provider that never responds locks nobody out before max_staleness, and
@@ -143,6 +145,32 @@ func TestSlowProviderDelaysNobodyElse(t *testing.T) {
 	if n := asked(hanging); n != 1 {
 		t.Errorf("the provider that hangs got %d requests", n)
 	}
+}
+
+// TestRestoreLocksNobodyOut: after a restore from a backup, a provider that rotates refresh tokens
+// refuses the restored ones. That is no removal.
+func TestRestoreLocksNobodyOut(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	got := h.loginUpstream()
+	key := h.keyOfMia()
+	restored := &house{t: t, dir: t.TempDir(), clock: h.clock, log: &syncBuffer{}, sealer: h.sealer}
+	if err := store.BackUp(t.Context(), h.dir, filepath.Join(restored.dir, "snapcloud.db")); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.Advance(signin.DefaultRecheck)
+	h.renewed(got) // the provider replaces the token
+	restored.open(storeIn(restored), []signin.Organization{p.organization("acme")})
+	restored.useKey(key, true)
+	if p.refreshes != 2 {
+		t.Errorf("the provider was asked %d times", p.refreshes)
+	}
+	if m, err := restored.member("acme", "mia@acme.test"); err != nil || m.Disabled {
+		t.Errorf("the account: %+v, %v", m, err)
+	}
+	restored.loginUpstream()
+	h.clock.Advance(signin.DefaultMaxStaleness)
+	restored.useKey(key, true)
 }
 
 // TestLostAnswerLocksNobodyOut: a provider that rotates refresh tokens refuses one whose successor

@@ -19,9 +19,9 @@ import (
 
 // BackUp writes the SQLite database of a data directory, as of one moment, to a new file; the file
 // must not exist. The service may keep writing in the meantime. The copy leaves out rows that are
-// useless elsewhere, such as those of running processes and of pushes in progress. The file is
-// synced and readable by its owner only. BackUp fails with code storage_full if the new file's disk
-// is full.
+// useless elsewhere, such as those of running processes and of pushes in progress, and records that
+// refresh tokens may be old when it is used, as [Store.DoubtRefresh] does. The file is synced and
+// readable by its owner only. BackUp fails with code storage_full if the new file's disk is full.
 func BackUp(ctx context.Context, dataDir, file string) error {
 	if err := CheckExists(Options{DataDir: dataDir}); err != nil {
 		return err
@@ -51,7 +51,8 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 	return nil
 }
 
-// trim removes from a copy the rows that are useless outside this service.
+// trim removes from a copy the rows that are useless outside this service, and records that its
+// refresh tokens may be old.
 func trim(ctx context.Context, file string) error {
 	db, err := sql.Open("sqlite", fileURL(file)+"?_pragma=journal_mode(DELETE)&_pragma=foreign_keys(1)")
 	if err != nil {
@@ -73,7 +74,11 @@ func trim(ctx context.Context, file string) error {
 			return fmt.Errorf("remove %s from the copy: %w", t.name, err)
 		}
 	}
-	return nil
+	if known, err := hasColumns(ctx, db, "sign_ins", "doubts"); err != nil || !known {
+		return err
+	}
+	_, err = db.ExecContext(ctx, doubtRefresh)
+	return err
 }
 
 // fileURL returns the name of a database file in the form that the SQLite driver expects. It adds

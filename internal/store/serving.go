@@ -54,7 +54,11 @@ func (s *Store) recordServing(ctx context.Context) error {
 }
 
 // ForgetMove deletes the record that `snapcloud transfer` copied this service to another location.
+// Refresh tokens may have been replaced there, as [Store.DoubtRefresh] records.
 func (s *Store) ForgetMove(ctx context.Context) error {
+	if err := s.DoubtRefresh(ctx); err != nil {
+		return err
+	}
 	return s.exec(ctx, `UPDATE serving SET moved_to = '', moved_at = NULL`)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"snap"
 	"snap/internal/servertest"
@@ -90,5 +91,21 @@ func TestOlderProgramDoesNotOpenWhatANewerOneClosed(t *testing.T) {
 		}
 		w.ok(w.CloseAllBut(w.ctx, []string{"acme", "globex"}))
 		closed(false)
+	})
+}
+
+// After `serve --again`, refresh tokens count as possibly old, because the destination of the
+// transfer may have replaced them.
+func TestForgetMoveDoubtsRefreshTokens(t *testing.T) {
+	bothDatabases(t, func(t *testing.T, o store.Options) {
+		w := newWorld(t, o)
+		mia := w.user(w.acme, "mia", snap.RoleMember)
+		w.ok(w.RecordSignIn(w.ctx, store.InteractiveSignIn{UserID: mia.User.ID, Refresh: []byte("sealed")}))
+		w.ok(w.ForgetMove(w.ctx))
+		standing, err := w.StandingOf(w.ctx, mia.User.ID)
+		w.ok(err)
+		if doubts, err := w.ClaimCheck(w.ctx, standing, time.Minute); err != nil || doubts != 2 {
+			t.Errorf("%d doubts, %v; want 2", doubts, err)
+		}
 	})
 }

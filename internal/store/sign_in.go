@@ -225,6 +225,13 @@ func (s *Store) RecordUnused(ctx context.Context, t Standing) error {
 		t.UserID, t.Checked.UnixMilli())
 }
 
+// DoubtRefresh records for all users that their refresh tokens may be old, because the database is
+// from an earlier time. If the identity provider refuses such a token, this does not prove that the
+// user left.
+func (s *Store) DoubtRefresh(ctx context.Context) error { return s.exec(ctx, doubtRefresh) }
+
+const doubtRefresh = `UPDATE sign_ins SET doubts = 1 WHERE refresh IS NOT NULL AND doubts = 0`
+
 // RecordConfirmed records that the identity provider confirmed a user just now. If the user belongs
 // to another auth service, they may never have signed in here.
 func (s *Store) RecordConfirmed(ctx context.Context, userID int64) error {
