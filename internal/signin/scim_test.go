@@ -106,7 +106,8 @@ func TestInactivePeopleCannotSignIn(t *testing.T) {
 }
 
 // TestLateSignInsAreRefused: a sign-in or device login that began before the provider removed or
-// signed out the person has no effect afterwards, and neither do keys created in the meantime.
+// signed out the person, or an admin signed them out, has no effect afterwards. Neither do keys
+// created while the person was removed.
 func TestLateSignInsAreRefused(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
@@ -131,6 +132,10 @@ func TestLateSignInsAreRefused(t *testing.T) {
 		"signed out": func(ctx context.Context) error {
 			_, err := h.store.EndByLogout(ctx, store.Logout{OrgID: org.ID, Issuer: p.URL, Subject: "subject-1",
 				Hash: []byte("token"), Until: h.clock.Now().Add(time.Hour)})
+			return err
+		},
+		"signed out by an admin": func(ctx context.Context) error {
+			_, err := h.store.SignOutUser(ctx, snap.Caller{Org: org.OrgRef}, m.ID)
 			return err
 		},
 	} {

@@ -62,18 +62,15 @@ func scanUse(rows *sql.Rows) (p Person, err error) {
 }
 
 // SignOutUser immediately ends all sessions of a user of the caller's organization, and returns
-// their number. Keys keep working. It fails with not_found for users of other organizations.
-// Authorization is the caller's job (snap.Allowed).
+// their number. Sign-ins and device logins that began before are refused. Keys keep working. It
+// fails with not_found for users of other organizations. Authorization is the caller's job
+// (snap.Allowed).
 func (s *Store) SignOutUser(ctx context.Context, c snap.Caller, id int64) (ended int, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		var exists bool
-		err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM users WHERE id = $1 AND org_id = $2)`, id,
-			c.Org.ID).Scan(&exists)
-		if err != nil {
+		res, err := tx.ExecContext(ctx, `UPDATE users SET signed_out_at = $3 WHERE id = $1 AND org_id = $2`,
+			id, c.Org.ID, s.now().UnixMilli())
+		if err := requireChanged(res, err, errNoUser()); err != nil {
 			return err
-		}
-		if !exists {
-			return errNoUser()
 		}
 		ended, err = s.endSessions(ctx, tx, `user_id = $2`, id)
 		return err

@@ -61,7 +61,7 @@ var (
 		Detail: "your identity provider reports that your account is not active",
 		Hint:   "ask the administrator of your identity provider to assign you to this application"}
 	errSignedOut = &snap.Error{Code: snap.CodeForbidden,
-		Detail: "your identity provider signed you out while you signed in", Hint: "sign in again"}
+		Detail: "you were signed out while you signed in", Hint: "sign in again"}
 )
 
 // readmit enables a user whom their provider had removed before a sign-in began. It also ends
@@ -122,7 +122,7 @@ func (s *Store) recordSID(ctx context.Context, tx *sql.Tx, in InteractiveSignIn)
 	return err
 }
 
-// requireSignedIn fails when a user's provider signed them out after a sign-in began.
+// requireSignedIn fails when a user was signed out after a sign-in began.
 func requireSignedIn(ctx context.Context, tx *sql.Tx, userID int64, began time.Time) error {
 	var out int64
 	err := tx.QueryRowContext(ctx, `SELECT signed_out_at FROM users WHERE id = $1`, userID).Scan(&out)
