@@ -546,8 +546,8 @@ func TestExchangeOfOtherSystems(t *testing.T) {
 			r.Type, r.Claims = signin.TrustGitLab, map[string][]string{"project_id": {"20"}, "namespace_id": {"72"},
 				"ref_protected": {"true"}}
 		}, map[string]any{"project_id": "20", "namespace_id": "72", "ref_protected": "true", "pipeline_source": "push"},
-			[]map[string]any{{"pipeline_source": "merge_request_event"}, {"project_id": "21"}, {"namespace_id": "73"},
-				{"ref_protected": "false"}, {"pipeline_source": nil}}},
+			[]map[string]any{{"pipeline_source": "merge_request_event"}, {"pipeline_source": "parent_pipeline"},
+				{"project_id": "21"}, {"namespace_id": "73"}, {"ref_protected": "false"}, {"pipeline_source": nil}}},
 		"GitLab, numbers and booleans": {func(r *signin.Trust) {
 			r.Type, r.Claims = signin.TrustGitLab, map[string][]string{"project_id": {"20"}, "namespace_id": {"72"},
 				"ref_protected": {"true"}}

@@ -148,7 +148,7 @@ func (t Trust) checkType() (wrong []string) {
 }
 
 // triggerClaim returns the claim that names a job's trigger, and a function that reports whether a
-// trigger runs code that was only proposed, as in a pull request. The token of such a job matches
+// trigger may run code that was only proposed, as in a pull request. The token of such a job matches
 // only if the rule lists the trigger.
 func (t Trust) triggerClaim() (claim string, isProposed func(string) bool) {
 	switch t.Type {
@@ -156,7 +156,8 @@ func (t Trust) triggerClaim() (claim string, isProposed func(string) bool) {
 		return "event_name", func(v string) bool { return strings.HasPrefix(v, "pull_request") }
 	case TrustGitLab:
 		return "pipeline_source", func(v string) bool {
-			return v == "merge_request_event" || v == "external_pull_request_event"
+			// parent_pipeline hides the trigger of the parent, which may be a merge request.
+			return v == "merge_request_event" || v == "external_pull_request_event" || v == "parent_pipeline"
 		}
 	}
 	return "", nil
