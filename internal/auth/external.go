@@ -98,7 +98,8 @@ func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 
 // admitExternal applies the claims of a new token to the user's account and creates the token's
 // session. Groups and an e-mail that the token lacks are read from userinfo. A token that is used
-// for the first time may be older than the stored role and groups, and then changes nothing.
+// for the first time may be older than the stored role and groups, and then changes nothing. It
+// confirms the user as of the time at which it was issued.
 func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken,
 	claims map[string]any) (store.Session, error) {
 	p, late := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.Claims), true
@@ -127,13 +128,14 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	if err := a.store.Readmit(ctx, signIn); err != nil {
 		return store.Session{}, err
 	}
-	if err := a.store.RecordConfirmed(ctx, userID); err != nil {
-		return store.Session{}, err
-	}
-	return a.store.AddTokenSession(ctx, store.Session{
+	n, err := a.store.AddTokenSession(ctx, store.Session{
 		UserID: userID, Kind: snap.LoginToken, Name: "login at " + hostOf(id.Issuer), Began: id.IssuedAt,
 		ClientID: text(claims, "client_id", "azp"), Idle: id.Expiry, Expires: id.Expiry.Truncate(time.Second),
 	}, HashOf(token))
+	if err != nil {
+		return store.Session{}, err
+	}
+	return n, a.store.RecordConfirmed(ctx, userID, id.IssuedAt)
 }
 
 // AddUserinfo adds to a token's claims the claims of userinfo that the token lacks.

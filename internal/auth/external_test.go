@@ -240,6 +240,41 @@ func TestEndedExternalSession(t *testing.T) {
 	}
 }
 
+// A token confirms its user only as of the time at which it was issued, and not at all after its
+// session has ended.
+func TestExternalTokensConfirmAsOfTheirIssue(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	f := g.foreign()
+	issued, first := g.clock.Now(), f.token(g, "at+jwt")
+	g.clock.Advance(time.Minute)
+	second := f.token(g, "at+jwt")
+	g.clock.Advance(time.Minute)
+	c, err := g.callerBy(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	confirmed := func(want time.Time) {
+		t.Helper()
+		s, err := g.store.StandingOf(t.Context(), c.User.ID)
+		if err != nil || s.Checked.Unix() != want.Unix() {
+			t.Errorf("confirmed at %s, %v; want %s", s.Checked, err, want)
+		}
+	}
+	confirmed(issued)
+	if err := g.store.EndSession(t.Context(), c, c.Credential.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.callerBy(first); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("the ended session: %v", err)
+	}
+	confirmed(issued)
+	if _, err := g.callerBy(second); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(issued.Add(time.Minute))
+}
+
 // F6: while the auth service is down, tokens whose keys are known stay valid,
 // and a token that cannot be verified is "unavailable", not wrong.
 func TestExternalAuthServiceDown(t *testing.T) {

@@ -279,7 +279,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 			"error", err)
 		return t, s.store.RecordUnconfirmed(ctx, t.UserID, checkAgain, org.fresh.recheck)
 	}
-	if err := s.store.RecordConfirmed(ctx, t.UserID); err != nil {
+	if err := s.store.RecordConfirmed(ctx, t.UserID, s.now()); err != nil {
 		return t, err
 	}
 	return s.store.StandingOf(ctx, t.UserID)

@@ -232,14 +232,15 @@ func (s *Store) DoubtRefresh(ctx context.Context) error { return s.exec(ctx, dou
 
 const doubtRefresh = `UPDATE sign_ins SET doubts = 1 WHERE refresh IS NOT NULL AND doubts = 0`
 
-// RecordConfirmed records that the identity provider confirmed a user just now. If the user belongs
-// to another auth service, they may never have signed in here.
-func (s *Store) RecordConfirmed(ctx context.Context, userID int64) error {
+// RecordConfirmed records that the identity provider confirmed a user at a time, which counts as now
+// if it is later. It changes nothing if the last confirmation was later. If the user belongs to
+// another auth service, they may never have signed in here.
+func (s *Store) RecordConfirmed(ctx context.Context, userID int64, at time.Time) error {
 	return s.exec(ctx, `
 		INSERT INTO sign_ins(user_id, signed_in_at, checked_at) VALUES($2, 0, $1)
 		ON CONFLICT(user_id) DO UPDATE SET checked_at = excluded.checked_at, claimed_until = 0, not_before = 0,
-			used = 0, waits_from = excluded.checked_at`,
-		s.now().UnixMilli(), userID)
+			used = 0, waits_from = excluded.checked_at WHERE sign_ins.checked_at <= excluded.checked_at`,
+		earlier(at, s.now()).UnixMilli(), userID)
 }
 
 // RecordUnconfirmed records that the identity provider did not answer about a user. The provider is
