@@ -399,7 +399,7 @@ func (s *Service) refreshedPerson(ctx context.Context, org organization, d *auth
 		return p, false, err
 	}
 	if claims["email"] == nil {
-		p.Email = t.Email
+		p.Email, p.Verified = t.Email, t.Verified
 	}
 	if claims["name"] == nil {
 		p.Name = t.Name

@@ -218,6 +218,27 @@ func TestRecheckReplacesRoleAndGroups(t *testing.T) {
 	}
 }
 
+// TestRoleByEmailOutlastsChecks: if the provider's response to a check has no e-mail, the verified
+// e-mail of the sign-in still counts.
+func TestRoleByEmailOutlastsChecks(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	p := newIDP(t, c)
+	p.refresh = "first"
+	org := p.organization("acme")
+	org.OIDC.Roles = map[snap.Role][]string{snap.RoleOwner: {"mia@acme.test"}}
+	h := &house{t: t, dir: t.TempDir(), clock: c, log: &syncBuffer{}, sealer: newSealer(t)}
+	h.open(storeIn(h), []signin.Organization{org})
+	got := h.loginUpstream()
+	p.lie(func(p *idp) { p.claims = map[string]any{"email": nil, "email_verified": nil} })
+	for range 2 {
+		h.hasRole("owner", 0)
+		h.clock.Advance(signin.DefaultRecheck)
+		got = h.renewed(got)
+	}
+	h.hasRole("owner", 0)
+}
+
 // TestRequestThatAsksHasTheNewRole: the request that asks the provider already gets the role and
 // groups that the provider reports, and so do later requests.
 func TestRequestThatAsksHasTheNewRole(t *testing.T) {

@@ -15,6 +15,7 @@ type Standing struct {
 	UserID, OrgID   int64
 	Issuer, Subject string
 	Email, Name     string
+	Verified        bool      // the provider has verified Email
 	SignedIn        time.Time // interactively
 	Refresh         []byte    // the provider's refresh token, encrypted; nil if there is none
 	Checked         time.Time // when the provider last confirmed the user
@@ -133,14 +134,14 @@ func requireSignedIn(ctx context.Context, tx *sql.Tx, userID int64, began time.T
 }
 
 const selectStanding = `
-	SELECT i.user_id, u.org_id, u.issuer, u.subject, u.email, u.name, i.signed_in_at, i.refresh, i.checked_at,
-		i.claimed_until, i.not_before
+	SELECT i.user_id, u.org_id, u.issuer, u.subject, u.email, u.name, u.email_verified, i.signed_in_at, i.refresh,
+		i.checked_at, i.claimed_until, i.not_before
 	FROM sign_ins i JOIN users u ON u.id = i.user_id `
 
 func scanStanding(rows *sql.Rows) (t Standing, err error) {
 	var signedIn, checked, claimed, notBefore sql.NullInt64
-	err = rows.Scan(&t.UserID, &t.OrgID, &t.Issuer, &t.Subject, &t.Email, &t.Name, &signedIn, &t.Refresh, &checked,
-		&claimed, &notBefore)
+	err = rows.Scan(&t.UserID, &t.OrgID, &t.Issuer, &t.Subject, &t.Email, &t.Name, &t.Verified, &signedIn, &t.Refresh,
+		&checked, &claimed, &notBefore)
 	t.SignedIn, t.Checked = timeOf(signedIn), timeOf(checked)
 	t.Claimed, t.NotBefore = timeOf(claimed), timeOf(notBefore)
 	return t, err
