@@ -332,11 +332,8 @@ func (s *Service) refreshClaims(ctx context.Context, org organization, t store.S
 	if err != nil || !full {
 		return err
 	}
-	userID, err := s.applyClaims(ctx, org, p)
-	if err != nil {
-		return err
-	}
-	return s.checkEnabled(ctx, userID)
+	_, err = s.applyClaims(ctx, org, p)
+	return err
 }
 
 // storeOutcome stores the provider's refresh token after a redemption. Providers that rotate tokens

@@ -218,6 +218,27 @@ func TestRecheckReplacesRoleAndGroups(t *testing.T) {
 	}
 }
 
+// TestDisabledPeopleLearnWhy: a person whom the operator disabled learns that, although the
+// provider still confirms them.
+func TestDisabledPeopleLearnWhy(t *testing.T) {
+	t.Parallel()
+	h, _ := startSealed(t, storeIn)
+	got := h.loginUpstream()
+	m, err := h.member("acme", "mia@acme.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.store.SetDisabled(t.Context(), m.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.Advance(signin.DefaultMaxStaleness + time.Hour)
+	a := h.refresh(got.refresh)
+	wantError(t, a, "invalid_grant")
+	if !strings.Contains(a.body, "disabled") || strings.Contains(h.log.String(), "did not answer") {
+		t.Errorf("%s\n%s", a.body, h.log)
+	}
+}
+
 // TestRoleByEmailOutlastsChecks: if the provider's response to a check has no e-mail, the verified
 // e-mail of the sign-in still counts.
 func TestRoleByEmailOutlastsChecks(t *testing.T) {
