@@ -264,8 +264,9 @@ func audienceArray(all []snap.Audience) string {
 	return strings.ReplaceAll(fmt.Sprint(all), " ", ",")
 }
 
-// SetRole changes a user's role until their next sign-in sets it again. It takes effect at the next
-// request, on every replica. The audit log gets no line if the user already has the role.
+// SetRole changes a user's role until a sign-in, a check or a SCIM report sets it again. It takes
+// effect at the next request, on every replica. The audit log gets no line if the user already has
+// the role.
 func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 	if !r.Valid() {
 		return snap.Invalid(fmt.Sprintf("%q is not a role", r), "use owner, admin, member or viewer")
