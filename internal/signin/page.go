@@ -198,9 +198,13 @@ func (s *Service) errorPage(v *visit, err error) {
 const retrySoon = "1"
 
 // fault returns the error to show to the client for an error that the client did not cause. It says
-// that the database is briefly unavailable, or contains the ID under which the original error is
-// logged.
+// that the database is briefly unavailable or its disk is full, or contains the ID under which the
+// original error is logged.
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
+	if known, ok := asError(err); ok && known.Code == snap.CodeStorageFull {
+		s.log.WarnContext(r.Context(), "the database's disk is full", "path", r.URL.Path, "error", err)
+		return known
+	}
 	if store.Unavailable(err) || r.Context().Err() != nil {
 		s.log.WarnContext(r.Context(), "the database is not available", "path", r.URL.Path, "error", err)
 		return store.ErrUnavailable(err)

@@ -93,10 +93,8 @@ func (s *Store) PendingDevice(ctx context.Context, userCode string) (g DeviceGra
 // OpenDevice records that a signed-in person has looked at the grant under a user code, so that it
 // is never dropped to make room. It does nothing when there is no such grant.
 func (s *Store) OpenDevice(ctx context.Context, userCode string) error {
-	_, err := s.write.ExecContext(ctx,
-		`UPDATE device_grants SET opened_at = $1 WHERE user_code = $2 AND opened_at IS NULL`,
+	return s.exec(ctx, `UPDATE device_grants SET opened_at = $1 WHERE user_code = $2 AND opened_at IS NULL`,
 		s.now().UnixMilli(), userCode)
-	return err
 }
 
 // ApproveDevice approves the grant under a user code on behalf of a user. It fails with not_found
@@ -112,11 +110,13 @@ func (s *Store) DenyDevice(ctx context.Context, userCode, reason string) error {
 }
 
 func (s *Store) decideDevice(ctx context.Context, userCode, state string, user sql.NullInt64, reason string) error {
-	res, err := s.write.ExecContext(ctx, `
-		UPDATE device_grants SET state = $1, user_id = $2, reason = $3
-		WHERE user_code = $4 AND state = 'pending' AND expires_at > $5`,
-		state, user, reason, userCode, s.now().UnixMilli())
-	return requireChanged(res, err, errNoGrant)
+	return s.attempt(ctx, func() error {
+		res, err := s.write.ExecContext(ctx, `
+			UPDATE device_grants SET state = $1, user_id = $2, reason = $3
+			WHERE user_code = $4 AND state = 'pending' AND expires_at > $5`,
+			state, user, reason, userCode, s.now().UnixMilli())
+		return requireChanged(res, err, errNoGrant)
+	})
 }
 
 // PollResult is the result of a poll of the token endpoint (RFC 8628 section 3.5).
