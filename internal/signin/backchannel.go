@@ -41,6 +41,9 @@ func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 	}
 	ended, err := s.endByLogoutToken(r.Context(), f.Get("logout_token"))
 	switch {
+	case errors.Is(err, auth.ErrProviderDown): // not refused, so that the provider sends the token again
+		s.log.WarnContext(r.Context(), "a logout token cannot be verified", "error", err)
+		s.writeProviderDown(w, "logout", "the identity provider's metadata cannot be read; try again in a moment")
 	case errors.Is(err, errLogoutToken), snap.CodeOf(err) == snap.CodeConflict:
 		s.count("logout", "refused")
 		s.log.WarnContext(r.Context(), "a logout token was refused", "address", s.address(r), "error", err)
@@ -69,7 +72,7 @@ func (s *Service) endByLogoutToken(ctx context.Context, raw string) (ended int, 
 		}
 		token, c, err := s.logoutToken(ctx, org, raw)
 		if err != nil {
-			refused = errors.Join(errLogoutToken, err)
+			refused = errors.Join(refused, err)
 			continue
 		}
 		ctx := snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))

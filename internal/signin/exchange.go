@@ -69,10 +69,7 @@ func (s *Service) exchangeGrant(w http.ResponseWriter, r *http.Request, f url.Va
 		s.count("exchange", "refused")
 		s.writeOAuthError(w, http.StatusBadRequest, refused.code, refused.description)
 	case errors.Is(err, auth.ErrProviderDown):
-		s.count("exchange", "unavailable")
-		w.Header().Set("Retry-After", retrySoon)
-		s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable",
-			"the issuer's keys cannot be read; try again in a moment")
+		s.writeProviderDown(w, "exchange", "the issuer's keys cannot be read; try again in a moment")
 	case err != nil:
 		s.count("exchange", outcome(err))
 		s.writeFailure(w, r, err)

@@ -39,6 +39,13 @@ func (s *Service) writeFailure(w http.ResponseWriter, r *http.Request, err error
 	s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable", known.Error()+"; "+known.Hint)
 }
 
+// writeProviderDown counts at a door, and responds, that a provider or CI system does not answer.
+func (s *Service) writeProviderDown(w http.ResponseWriter, door, description string) {
+	s.count(door, "unavailable")
+	w.Header().Set("Retry-After", retrySoon)
+	s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable", description)
+}
+
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
