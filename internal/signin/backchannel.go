@@ -32,8 +32,8 @@ type logoutClaims struct {
 }
 
 // backChannelLogout ends the sessions of a person who signed out, or was signed out, at their
-// identity provider (OpenID Connect Back-Channel Logout 1.0 section 2.5). The person's API keys
-// stay valid, because the account at the provider still exists.
+// identity provider (OpenID Connect Back-Channel Logout 1.0 section 2.5). The person's API keys are
+// not revoked, because the account at the provider still exists.
 func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok {
