@@ -45,7 +45,7 @@ func TestDeviceLoginsOnAFullDisk(t *testing.T) {
 	b.get(startAcme)
 	h.fillDisk()
 	a := h.post("/device_authorization", "client_id", "snapcli")
-	if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "disk of the service's database is full") {
+	if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "the service's database is full") {
 		t.Errorf("a new login: %d %s", a.status, a.body)
 	}
 	page := b.submit(b.get("/auth/device?user_code="+userCode), "/auth/device", "user_code", userCode)
