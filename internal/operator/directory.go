@@ -75,8 +75,8 @@ func (p *program) user() *cobra.Command {
 	}, &cobra.Command{
 		Use:   "role --org SLUG EMAIL owner|admin|member|viewer",
 		Short: "Set a user's role until the identity provider sets it again",
-		Long: `Role sets a user's role. It takes effect at the user's next request. The identity
-provider sets the role again at the user's next sign-in or check (every
+		Long: `Role sets a user's role. It takes effect at the user's next request. The
+identity provider sets the role again at the user's next sign-in or check (every
 sign_in.recheck while they are active), or when SCIM changes their groups. To
 change a role permanently, change roles in the configuration or the user's
 groups. To end access, use "snapcloud user disable". The role of a local user is
