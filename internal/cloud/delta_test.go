@@ -291,6 +291,25 @@ func TestDeltasEndWithTheirSnapshots(t *testing.T) {
 	}
 }
 
+// TestHugeFilesAreNotRebuilt: a small delta cannot make the service buffer the large parts in which
+// a huge file would be written to S3.
+func TestHugeFilesAreNotRebuilt(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{BlobURL: servertest.S3(t)})
+	mia, base := c.As("mia@acme.test"), version(t, 0)
+	id := c.Push(mia, "shop", base).ID
+	huge := delta.File{Size: 5 << 40, SHA256: sumOf([]byte("huge"))}
+	plan, err := mia.Push(t.Context(), api.PushRequest{Target: "shop", Name: "shop-huge", Type: snap.TypeSnapshot,
+		Engine: snap.SQLite, Size: huge.Size, SHA256: huge.SHA256})
+	must(t, err)
+	d := deltaHeader(t, 4, delta.Header{Base: fileOf(base), Result: huge, Encoder: archive.Encoder})
+	place, err := mia.PushDelta(t.Context(), plan.ID, api.DeltaPush{Base: id, Size: int64(len(d))})
+	must(t, err)
+	if status := put(t, place.URL, d); status != http.StatusServiceUnavailable {
+		t.Errorf("the delta: status %d, want 503", status)
+	}
+}
+
 // TestPushEndsWhileItsDeltaArrives: nothing remains of a push that its owner ends while the service
 // rebuilds its file.
 func TestPushEndsWhileItsDeltaArrives(t *testing.T) {
@@ -794,12 +813,19 @@ func TestPushedDeltasAreKept(t *testing.T) {
 // sealedDelta has the parts of an encrypted delta that the service can read.
 func sealedDelta(t *testing.T, base, result []byte) []byte {
 	t.Helper()
-	text, err := json.Marshal(delta.Header{Base: fileOf(base), Result: fileOf(result), Encoder: archive.Encoder,
+	header := deltaHeader(t, 2, delta.Header{Base: fileOf(base), Result: fileOf(result), Encoder: archive.Encoder,
 		Sealed: &archive.Sealing{Engine: snap.SQLite, Type: snap.TypeSnapshot, Nonce: strings.Repeat("0", 32),
 			Header: 9}})
+	return append(header, bytes.Repeat([]byte("encrypted"), 99)...)
+}
+
+// deltaHeader returns the beginning of a delta: a header of this version of the format.
+func deltaHeader(t *testing.T, version byte, h delta.Header) []byte {
+	t.Helper()
+	text, err := json.Marshal(h)
 	must(t, err)
-	b := append([]byte("\x89SNAD\r\n\x1a\x00\x02\x00\x00"), 0, 0, byte(len(text)>>8), byte(len(text)))
-	return append(append(b, text...), bytes.Repeat([]byte("encrypted"), 99)...)
+	b := append([]byte("\x89SNAD\r\n\x1a\x00"), version, 0, 0, 0, 0, byte(len(text)>>8), byte(len(text)))
+	return append(b, text...)
 }
 
 // TestEncryptedDeltasServePulls: an encrypted delta does not complete a push. It is kept, and

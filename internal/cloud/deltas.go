@@ -51,6 +51,7 @@ const (
 	deltaMaxAge    = 24 * time.Hour
 	deltaSpace     = 2 << 30   // maximum bytes of all kept deltas
 	deltaMinFile   = 128 << 10 // bytes of a file; smaller files are sent whole
+	deltaMaxFile   = 128 << 30 // bytes of a file that is rebuilt in S3; up to this size, S3.Put buffers only 16 MiB
 	deltaWait      = 20 * time.Second
 	deltaTimeLimit = 10 * time.Minute // time limit for the work on one delta
 	deltaMaxStall  = time.Minute
@@ -217,6 +218,9 @@ func (n *newDelta) discard() {
 // rebuild writes the object of an upload from its base and the rest of a delta, which follows the
 // header h.
 func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, h delta.Header, body io.Reader) error {
+	if _, isFolder := d.blobs.(*blob.Folder); !isFolder && u.Size > deltaMaxFile {
+		return errNoDelta
+	}
 	r, done, err := d.open(ctx, base)
 	if err != nil {
 		return err
