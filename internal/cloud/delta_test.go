@@ -291,6 +291,25 @@ func TestDeltasEndWithTheirSnapshots(t *testing.T) {
 	}
 }
 
+// TestFolderOfDeltasIsRemoved: if another program removes the folder of deltas, the bytes of
+// deleted snapshots are still removed, and deltas are made again.
+func TestFolderOfDeltasIsRemoved(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	push := func(n int) string { return c.Push(alice, "shop", version(t, n)).ID }
+	deleted, base, result := push(0), push(1), push(2)
+	must(t, os.RemoveAll(c.Service.Deltas()))
+	must(t, alice.Delete(t.Context(), deleted))
+	if left, err := filepath.Glob(filepath.Join(c.Config.DataDir, "blobs", "objects", "*", deleted)); err != nil ||
+		len(left) > 0 {
+		t.Errorf("left of the deleted snapshot: %v, %v", left, err)
+	}
+	if offer, err := deltaFor(alice, result, base); err != nil || offer.URL == "" {
+		t.Errorf("the offer is %+v, error %v", offer, err)
+	}
+}
+
 // TestHugeFilesAreNotRebuilt: a small delta cannot make the service buffer the large parts in which
 // a huge file would be written to S3.
 func TestHugeFilesAreNotRebuilt(t *testing.T) {

@@ -103,6 +103,15 @@ func (d *deltas) fits(bytes int64) bool {
 	return !known || bytes+d.writing <= free-d.reserve
 }
 
+// createTemp creates a file that is being written. It also creates the folder if another program
+// has removed it.
+func (d *deltas) createTemp(prefix string) (*os.File, error) {
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.CreateTemp(d.dir, prefix+"*")
+}
+
 // open opens a snapshot's file for random access. An object that is not on this machine is copied
 // first.
 func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, done func(), err error) {
@@ -122,7 +131,7 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 			return nil, nil, err
 		}
 		defer release()
-		if file, err = os.CreateTemp(d.dir, copyingPrefix+"*"); err != nil {
+		if file, err = d.createTemp(copyingPrefix); err != nil {
 			return nil, nil, err
 		}
 		os.Remove(file.Name()) // the open file stays readable
@@ -192,7 +201,7 @@ func (d *deltas) create(limit, size int64) (*newDelta, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(d.dir, makingPrefix+"*")
+	f, err := d.createTemp(makingPrefix)
 	if err != nil {
 		release()
 		return nil, err
@@ -344,6 +353,9 @@ func (d *deltas) forget(blob string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	entries, err := os.ReadDir(d.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	for _, e := range entries {
 		if base, result, ok := strings.Cut(e.Name(), "-"); ok && (base == blob || result == blob) {
 			err = errors.Join(err, os.Remove(filepath.Join(d.dir, e.Name())))
