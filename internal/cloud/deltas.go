@@ -365,7 +365,8 @@ func (d *deltas) forget(blob string) error {
 }
 
 // sweep removes old deltas, and the oldest ones while all of them use too much space or a file of
-// this many bytes does not fit. The caller holds mu.
+// this many bytes does not fit. It does not make room for a file that would not fit without any
+// deltas. The caller holds mu.
 func (d *deltas) sweep(bytes int64) {
 	before := d.now().Add(-deltaMaxAge)
 	for name, at := range d.useless {
@@ -386,6 +387,9 @@ func (d *deltas) sweep(bytes int64) {
 		if info, err := e.Info(); err == nil {
 			files, total = append(files, info), total+info.Size()
 		}
+	}
+	if !d.fits(bytes - total) {
+		bytes = 0
 	}
 	slices.SortFunc(files, func(a, b os.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, f := range files {

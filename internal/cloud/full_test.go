@@ -104,7 +104,7 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 }
 
 // TestDeltasLeaveTheReserve: deltas and the files that are rebuilt from them do not use the disk
-// reserve. With room again, they are made.
+// reserve. With room again, they are made. A delta that does not fit removes no others in vain.
 func TestDeltasLeaveTheReserve(t *testing.T) {
 	t.Parallel()
 	small := servertest.SmallDisk(t, 64<<20)
@@ -114,6 +114,9 @@ func TestDeltasLeaveTheReserve(t *testing.T) {
 	mia, base, result := c.As("mia@acme.test"), version(t, 0), version(t, 1)
 	id, next := c.Push(mia, "shop", base).ID, c.Push(mia, "shop", result).ID
 	third := version(t, 2)
+	if offer, err := deltaFor(mia, id, next); err != nil || offer.URL == "" {
+		t.Fatalf("%+v, error %v", offer, err)
+	}
 	d := deltaBetween(t, base, third)
 	push, place, err := beginDelta(t, mia, "shop", third, d, id)
 	must(t, err)
@@ -121,6 +124,9 @@ func TestDeltasLeaveTheReserve(t *testing.T) {
 	offer, err := deltaFor(mia, next, id)
 	if err != nil || offer.URL != "" {
 		t.Errorf("a delta uses the reserve: %+v %v", offer, err)
+	}
+	if kept, err := os.ReadDir(c.Service.Deltas()); err != nil || len(kept) != 1 {
+		t.Errorf("kept: %v, %v; want the first delta", kept, err)
 	}
 	if status := put(t, place.URL, d); status != http.StatusInsufficientStorage {
 		t.Errorf("a rebuilt file uses the reserve: %d", status)
