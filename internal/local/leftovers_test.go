@@ -43,7 +43,8 @@ func TestLeftoversAreFoundAndMended(t *testing.T) {
 	defer building.Close()
 	week := s.now().Add(-8 * 24 * time.Hour)
 	for name, at := range map[string]time.Time{"a.snap.part": week, "a.snap.part.journal": week,
-		"b.snap.part.journal": week, "c.snap.part": s.now(), "d.snap.part": week, "e.snap": week} {
+		"b.snap.part.journal": week, "c.snap.part": s.now(), "c.snap.part.journal": week, "d.snap.part": week,
+		"e.snap": week, "f.snap.part": week, "f.snap.part.journal": s.now()} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at)); err != nil {
 			t.Fatal(err)
@@ -66,7 +67,8 @@ func TestLeftoversAreFoundAndMended(t *testing.T) {
 	if got := s.Leftovers(t.Context()); len(got) != 0 {
 		t.Errorf("left after mending: %+v", got)
 	}
-	for _, path := range []string{held, filepath.Join(dir, "c.snap.part"), filepath.Join(dir, "d.snap.part")} {
+	for _, path := range []string{held, filepath.Join(dir, "c.snap.part"), filepath.Join(dir, "d.snap.part"),
+		filepath.Join(dir, "f.snap.part")} {
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("a running command, or a recent one: %v", err)
 		}

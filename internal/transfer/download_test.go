@@ -105,6 +105,7 @@ func TestDownloadSurvivesADamagedJournal(t *testing.T) {
 		"wrong sum":   func(j string) error { return appendTo(j, `{"n":4,"crc":1}`+"\n") },
 		"empty":       func(j string) error { return os.Truncate(j, 0) },
 		"missing":     os.Remove,
+		"alone":       func(j string) error { return os.Remove(strings.TrimSuffix(j, ".journal")) },
 		"of another": func(j string) error {
 			return os.WriteFile(j,
 				[]byte(`{"sha256":"x","size":1,"piece":1}`+"\n"), 0o600)

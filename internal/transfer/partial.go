@@ -76,7 +76,14 @@ func (p *partial) open(ctx context.Context) (err error) {
 		return err
 	}
 	p.direct = disk.OpenDirect(p.name())
-	if p.recorded = p.read(); p.recorded != nil {
+	info, err := p.data.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() == p.head.Size { // otherwise the journal belongs to a file that was removed
+		p.recorded = p.read()
+	}
+	if p.recorded != nil {
 		if p.journal, err = os.OpenFile(p.journalName(), os.O_WRONLY|os.O_APPEND, 0); err == nil {
 			_, err = p.journal.WriteString("\n") // ends a line that a crash left incomplete
 		}
@@ -93,15 +100,14 @@ const (
 func (p *partial) name() string        { return p.file + partSuffix }
 func (p *partial) journalName() string { return p.name() + journalSuffix }
 
-// Abandoned returns the names of the files in a folder that belong to interrupted downloads and
-// were not written since the given time. If remove is set, it also deletes these files. It skips
-// downloads that are running.
+// Abandoned returns the names of the files in a folder that belong to interrupted downloads. If
+// remove is set, it also deletes these files. It skips downloads that are running, and those of
+// which a file was written since the given time.
 func Abandoned(dir string, since time.Time, remove bool) (names []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		part := filepath.Join(dir, strings.TrimSuffix(e.Name(), journalSuffix))
-		info, err := e.Info()
-		if err != nil || !strings.HasSuffix(part, partSuffix) || !info.ModTime().Before(since) {
+		if !strings.HasSuffix(part, partSuffix) || isRecent(part, since) {
 			continue
 		}
 		lock := flock.New(part, flock.SetFlag(os.O_RDWR))
@@ -115,6 +121,16 @@ func Abandoned(dir string, since time.Time, remove bool) (names []string) {
 		_ = lock.Close()
 	}
 	return names
+}
+
+// isRecent reports whether one of the two files of a partial was written since the given time.
+func isRecent(part string, since time.Time) bool {
+	for _, name := range []string{part, part + journalSuffix} {
+		if info, err := os.Stat(name); err == nil && !info.ModTime().Before(since) {
+			return true
+		}
+	}
+	return false
 }
 
 // acquire locks the partial. The previous holder may have renamed the file, so acquire checks that
