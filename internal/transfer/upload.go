@@ -163,11 +163,14 @@ func (u *uploader) send(ctx context.Context, plan api.UploadPlan) error {
 	return group.Wait()
 }
 
+// maxBatch is the maximum number of parts for which the service signs URLs in one request.
+const maxBatch = 100
+
 // sign requests the URLs of all parts that are ready, one batch at a time.
 func (u *uploader) sign(ctx context.Context, id string, hashed <-chan part, signed chan<- part) error {
 	for first := range hashed {
 		batch := []part{first}
-		for len(batch) < 2*u.Jobs && len(hashed) > 0 {
+		for len(batch) < min(2*u.Jobs, maxBatch) && len(hashed) > 0 {
 			p, ok := <-hashed
 			if !ok {
 				break

@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/api"
 	"snap/internal/blob"
 	"snap/internal/transfer"
 )
@@ -299,4 +301,29 @@ func TestTwoUploadsAtOnceDoNotDisturbEachOther(t *testing.T) {
 	if len(s.listed()) != 1 {
 		t.Error("the snapshot is not listed once")
 	}
+}
+
+// The service signs at most 100 parts in one request, however many connections there are.
+func TestUploadWithManyConnections(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.partLen = 1 << 10
+	file, req := writeFile(t, random(600<<10, 11))
+	s.breakBy(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/parts") {
+			var ask api.PartsRequest
+			text, err := io.ReadAll(r.Body)
+			if err = errors.Join(err, json.Unmarshal(text, &ask)); err != nil || len(ask.Parts) > 100 {
+				t.Errorf("URLs for %d parts were requested at once: %v", len(ask.Parts), err)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(text))
+		}
+		return false
+	})
+	o := quick()
+	o.Jobs = 100
+	if _, err := transfer.Upload(t.Context(), s.client(), file, req, o); err != nil {
+		t.Fatal(err)
+	}
+	s.listed()
 }
