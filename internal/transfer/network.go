@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -15,7 +16,8 @@ func isNetwork(err error) bool {
 	var timeout net.Error
 	var op *net.OpError
 	var file *os.PathError
-	if errors.As(err, &file) {
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &file) || errors.As(err, &untrusted) {
 		return false
 	}
 	return errors.Is(err, errStalled) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -165,6 +166,7 @@ func Interrupted(ctx context.Context, what string, err error) error {
 func forUser(ctx context.Context, what string, err error) error {
 	var known *snap.Error
 	var r *refusal
+	var untrusted *tls.CertificateVerificationError
 	switch {
 	case err == nil:
 		return nil
@@ -178,6 +180,11 @@ func forUser(ctx context.Context, what string, err error) error {
 				runAgain, Cause: err}
 	case errors.As(err, &r):
 		return r.forUser(what)
+	case errors.As(err, &untrusted):
+		return &snap.Error{Code: snap.CodeUnreachable,
+			Detail: what + " stopped: the certificate of the object store is not trusted: " + untrusted.Err.Error(),
+			Hint:   "set cloud.ca_file, or SSL_CERT_FILE, to a file with the certificate of its authority",
+			Cause:  untrusted}
 	}
 	var broken *url.Error
 	if errors.As(err, &broken) {

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -326,4 +328,27 @@ func TestUploadWithManyConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.listed()
+}
+
+// A certificate that is not trusted does not become trusted by trying again.
+func TestUploadToAnObjectStoreThatIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
+	t.Cleanup(untrusted.Close)
+	folder, err := blob.OpenFolder(s.dir, untrusted.URL, testSecret, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.use(folder)
+	file, req := writeFile(t, random(1000, 12))
+	o := quick()
+	o.Wait = func(context.Context, time.Duration) error { t.Error("it was tried again"); return nil }
+	_, err = transfer.Upload(t.Context(), s.client(), file, req, o)
+	wantCode(t, err, snap.CodeUnreachable)
+	if !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), blob.PartsPath) {
+		t.Errorf("error %v, want one about the certificate and without the presigned URL", err)
+	}
 }
