@@ -86,7 +86,10 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	if err := f.requireRoom(size); err != nil {
+	arriving := &arrivingPart{Reader: r, left: size, all: &f.arriving}
+	f.arriving.Add(size)
+	defer arriving.end()
+	if err := f.requireRoom(0); err != nil {
 		return err
 	}
 	path := f.object(key)
@@ -101,7 +104,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 		return diskError("write the object", err)
 	}
 	defer os.Remove(making.Name()) // fails harmlessly once the file has become the object
-	h := newHashingReader(ctx, r)
+	h := newHashingReader(ctx, arriving)
 	_, err = io.Copy(making, h)
 	if err = errors.Join(err, making.Sync(), making.Close()); err != nil {
 		return diskError("write the object", err)

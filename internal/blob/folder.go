@@ -40,7 +40,7 @@ type Folder struct {
 	recheckWait time.Duration
 	rechecks    Tasks        // rehashing of the parts that an earlier process confirmed
 	leave       int64        // bytes that uploads must leave free on the disk
-	arriving    atomic.Int64 // bytes still to be read of the parts that are being received
+	arriving    atomic.Int64 // bytes still to be read of the parts and objects that are being received
 
 	mu      sync.Mutex
 	uploads map[string]*upload

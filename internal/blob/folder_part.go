@@ -107,8 +107,8 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	return u.write(part, p)
 }
 
-// arrivingPart is a part that is being received. It subtracts the bytes that have been read from
-// the folder's number of arriving bytes, because from then on they use space on the disk.
+// arrivingPart is a part or an object that is being received. It subtracts the bytes that have been
+// read from the folder's number of arriving bytes, because from then on they use space on the disk.
 type arrivingPart struct {
 	io.Reader
 	left int64

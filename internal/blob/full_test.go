@@ -2,6 +2,8 @@ package blob_test
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -78,6 +80,26 @@ func TestUploadsStopAtTheLowWaterMark(t *testing.T) {
 	if status := send(t, signed, cut(data, 1)); status != http.StatusOK {
 		t.Errorf("the part when there is space again: status %d, want 200", status)
 	}
+}
+
+// An object that is being written reserves its space. The next one then cannot use the reserve.
+func TestPutLeavesTheReserve(t *testing.T) {
+	t.Parallel()
+	s, folder, _ := smallFolder(t, 24<<20)
+	folder.LeaveFree(10 << 20)
+	data := random(8 << 20)
+	from, to := io.Pipe()
+	first := make(chan error, 1)
+	go func() { first <- s.Put(t.Context(), "first", from, int64(len(data)), sum(data)) }()
+	_, err := to.Write(data[:1])
+	mustBe(t, err, nil)
+	err = s.Put(t.Context(), "second", bytes.NewReader(data), int64(len(data)), sum(data))
+	mustBe(t, err, &snap.Error{Code: snap.CodeStorageFull})
+	_, err = to.Write(data[1:])
+	mustBe(t, errors.Join(err, to.Close()), nil)
+	mustBe(t, <-first, nil)
+	mustBe(t, s.Delete(t.Context(), "first"), nil)
+	mustBe(t, s.Put(t.Context(), "second", bytes.NewReader(data), int64(len(data)), sum(data)), nil)
 }
 
 // The disk can also fill up between Begin and a part, or leave no space for the journal.

@@ -10,7 +10,7 @@ import (
 func (f *Folder) LeaveFree(bytes int64) { f.leave = bytes }
 
 // requireRoom returns an error unless enough of the disk stays free after writing this many bytes
-// and the rest of the parts that are being received.
+// and the rest of the parts and objects that are being received.
 func (f *Folder) requireRoom(bytes int64) error {
 	free, known := disk.Free(f.dir)
 	if !known || bytes+f.arriving.Load() <= free-f.leave {
