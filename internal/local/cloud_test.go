@@ -214,6 +214,34 @@ func TestPullTakesUpAFileWithoutARecord(t *testing.T) {
 	}
 }
 
+// A file that is not a usable snapshot does not stay, so that a corrected snapshot can be pulled by
+// the same name.
+func TestPullOfAnUnusableFile(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	client := c.As("alice@acme.test")
+	here, there := machine(t), machine(t)
+	unusable := c.Push(client, "shop", []byte("not a snapshot"))
+	_, err := there.Pull(t.Context(), client, "shop", PullOptions{}, nil)
+	wantRefusal(t, err, snap.CodeCorrupt, "cannot be used")
+	if err := client.Delete(t.Context(), unusable.ID); err != nil {
+		t.Fatal(err)
+	}
+	at, err := time.Parse("20060102T150405Z", strings.TrimPrefix(unusable.Name, "shop-"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	here.made(t, "shop", snap.TypeSnapshot, at, 1000)
+	if _, err := here.Push(t.Context(), client, "shop", PushOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	pulled, err := there.Pull(t.Context(), client, "shop", PullOptions{}, nil)
+	if err != nil || pulled.Snapshot.Name != unusable.Name {
+		t.Fatalf("%+v, %v", pulled, err)
+	}
+	intact(t, there, unusable.Name)
+}
+
 func TestPushAndPullChoose(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -101,7 +101,10 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 		s.Certificate = got.Certificate
 	}
 	if err == nil {
-		s, err = a.adopt(ctx, s)
+		path := s.Path
+		if s, err = a.adopt(ctx, s); snap.CodeOf(err) == snap.CodeCorrupt {
+			err = errors.Join(err, os.Remove(path)) // so that a corrected snapshot can have its name
+		}
 	}
 	if err == nil {
 		a.abandonedDownloads(filepath.Dir(s.Path), true)
