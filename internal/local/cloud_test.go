@@ -437,6 +437,38 @@ func TestInterruptedPushAndPullGoOn(t *testing.T) {
 	intact(t, there, s.Name)
 }
 
+// A pull that is interrupted while it receives a delta says how to resume.
+func TestInterruptedDeltaPull(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	client := cloudtest.Start(t, cloudtest.Options{Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/blobs/deltas/") {
+				interrupt()
+				<-r.Context().Done()
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}}).As("alice@acme.test")
+	here, there := machine(t), machine(t)
+	push := func(at time.Time, dump []byte) {
+		t.Helper()
+		here.dumped(t, "shop", at, dump)
+		if _, err := here.Push(t.Context(), client, "shop", PushOptions{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	push(noon, shortNights()[0])
+	if _, err := there.Pull(ctx, client, "shop", PullOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	push(noon.Add(time.Hour), shortNights()[2])
+	_, err := there.Pull(ctx, client, "shop", PullOptions{}, nil)
+	wantHint(t, err, "resumes")
+}
+
 func TestPushToAServiceThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	a := machine(t)

@@ -29,7 +29,7 @@ func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOpti
 	var stored *sentDelta
 	if !o.Full {
 		if stored, err = a.storeDelta(ctx, store, s, p); err != nil {
-			return PushResult{}, err
+			return PushResult{}, transfer.Interrupted(ctx, "the push", err)
 		}
 	}
 	done, err := transfer.Upload(ctx, store, s.Path, pushOf(s),

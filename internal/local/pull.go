@@ -93,7 +93,7 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 	}
 	if wanted.delta != nil {
 		got, failed := wanted.delta(s.Path)
-		moved, err, s.Certificate = got.fetched, failed, got.certificate
+		moved, err, s.Certificate = got.fetched, transfer.Interrupted(ctx, "the pull", failed), got.certificate
 	}
 	if err == nil && moved == 0 {
 		var got api.PullResponse
