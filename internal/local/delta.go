@@ -2,6 +2,7 @@ package local
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -258,16 +259,21 @@ func (a *Agent) fetchDelta(ctx context.Context, url string, size int64, base Sna
 }
 
 // basesFor returns the local snapshots that may be the base of a delta to a cloud snapshot, by ID.
-// It also returns these IDs, with the best one first.
+// It also returns these IDs, with the best one first. The service makes a delta only from the first
+// one, and cannot make one from an encrypted snapshot.
 func (a *Agent) basesFor(c *api.Client, wanted api.Snapshot) (map[string]Snapshot, []string, error) {
 	local, err := a.allBases(wanted.Target, wanted.Type, true)
 	if err != nil {
 		return nil, nil, err
 	}
 	local = slices.DeleteFunc(local, func(s Snapshot) bool { return s.Cloud[c.BaseURL()] == "" })
+	local = local[:min(len(local), maxDeltaBases)]
+	slices.SortStableFunc(local, func(s, t Snapshot) int {
+		return cmp.Compare(min(s.Encrypted, 1), min(t.Encrypted, 1))
+	})
 	bases := map[string]Snapshot{}
 	var ids []string
-	for _, s := range local[:min(len(local), maxDeltaBases)] {
+	for _, s := range local {
 		id := s.Cloud[c.BaseURL()]
 		bases[id], ids = s, append(ids, id)
 	}

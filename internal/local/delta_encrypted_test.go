@@ -127,3 +127,38 @@ func TestDeltasOfEncryptedSnapshots(t *testing.T) {
 		})
 	}
 }
+
+// TestDeltaFromAnOlderUnencryptedBase checks that a newer encrypted snapshot on the machine, from
+// which the service cannot make a delta, does not cause a pull of the whole file.
+func TestDeltaFromAnOlderUnencryptedBase(t *testing.T) {
+	t.Parallel()
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := cloudtest.Start(t, cloudtest.Options{}).As("alice@acme.test")
+	here, there := holder(t, "file://"+t.TempDir(), id), holder(t, "file://"+t.TempDir(), id)
+	source := filepath.Join(t.TempDir(), "source.db")
+	run(t, source, `CREATE TABLE visit (id INTEGER PRIMARY KEY, token TEXT);
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+		INSERT INTO visit SELECT i, hex(randomblob(20)) FROM n`)
+	if err := here.AddTarget(Target{Name: "visits", Source: "sqlite://" + source}); err != nil {
+		t.Fatal(err)
+	}
+	for n, encryption := range []Encryption{{}, {To: []string{id.Recipient().String()}}, {}} {
+		built, err := here.Build(t.Context(), "visits", BuildOptions{Encrypt: encryption}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = here.Push(t.Context(), client, "visits", PushOptions{Full: true}, nil); err != nil {
+			t.Fatal(err)
+		}
+		pulled, err := there.Pull(t.Context(), client, "visits", PullOptions{}, nil)
+		if err != nil || pulled.Snapshot.SHA256 != built.SHA256 {
+			t.Fatalf("%+v, %v", pulled, err)
+		}
+		if n == 2 && pulled.Moved > 64<<10 {
+			t.Errorf("pulled %d bytes of %d", pulled.Moved, built.Size)
+		}
+	}
+}
