@@ -57,12 +57,8 @@ func readSmall(r io.Reader) ([]byte, error) {
 
 // List implements [Store].
 func (f *Folder) List(_ context.Context, prefix string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(f.objectsDir(), "[0-9a-f][0-9a-f]", "*"))
-	if err != nil {
-		return nil, err
-	}
 	var keys []string
-	for _, file := range files {
+	for _, file := range disk.Glob(f.objectsDir(), "[0-9a-f][0-9a-f]/*") {
 		if key, err := url.PathUnescape(filepath.Base(file)); err == nil && strings.HasPrefix(key, prefix) {
 			keys = append(keys, key)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"snap/internal/disk"
 )
 
 // unusedFor is how long a template is kept after the last clone was created from it.
@@ -191,7 +193,7 @@ func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Tem
 // record.
 func (r *Registry) sweepLocks() {
 	const minAge = time.Hour // longer than a process takes to add its clone to the record
-	files, _ := filepath.Glob(filepath.Join(r.o.Dir, "*_*.lock"))
+	files := disk.Glob(r.o.Dir, "*_*.lock")
 	rec, err := r.read()
 	if err != nil {
 		return

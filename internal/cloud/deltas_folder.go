@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/gofrs/flock"
+
+	"snap/internal/disk"
 )
 
 // A replica whose objects are in S3 keeps its deltas in a temporary folder. The folder has a lock,
@@ -61,11 +63,7 @@ func lockedFolder(parent string) (dir string, remove func() error, err error) {
 // sweepDeltas removes the folders of deltas whose lock nobody holds. A folder without a lock may be
 // a new one, and stays.
 func sweepDeltas(parent string) {
-	entries, err := filepath.Glob(filepath.Join(parent, tempDeltas+"*", deltasLock))
-	if err != nil {
-		return
-	}
-	for _, path := range entries {
+	for _, path := range disk.Glob(parent, tempDeltas+"*/"+deltasLock) {
 		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 			continue
 		}

@@ -14,6 +14,22 @@ import (
 	"time"
 )
 
+// Only the pattern of Glob has characters with a special meaning, not the folder.
+func TestGlob(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "back[up]s")
+	want := filepath.Join(dir, "3f", "a[1]")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(want), 0o700), os.WriteFile(want, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got := Glob(dir, "[0-9a-f][0-9a-f]/*"); !slices.Equal(got, []string{want}) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	if got := Glob(filepath.Join(dir, "missing"), "*"); len(got) > 0 {
+		t.Errorf("found %q in a folder that does not exist", got)
+	}
+}
+
 func TestPreallocate(t *testing.T) {
 	t.Parallel()
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))

@@ -17,9 +17,7 @@ func Replace(path string, content []byte, perm fs.FileMode) error {
 // RemoveTemporary removes the temporary files of processes that were killed during [Replace] of
 // path. The caller must hold the file's lock, so that no running process is replacing it.
 func RemoveTemporary(path string) {
-	dir := filepath.Dir(path)
-	left, _ := fs.Glob(os.DirFS(dir), "."+filepath.Base(path)+"[0-9]*") // Glob fails only for a bad pattern
-	for _, name := range left {
-		_ = os.Remove(filepath.Join(dir, name))
+	for _, left := range Glob(filepath.Dir(path), "."+filepath.Base(path)+"[0-9]*") {
+		_ = os.Remove(left)
 	}
 }

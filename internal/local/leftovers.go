@@ -11,6 +11,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"snap/internal/disk"
 	"snap/internal/engine"
 	"snap/internal/transfer"
 )
@@ -120,8 +121,7 @@ func (a *Agent) eachServer(targets []Target, f func(database, engine.Cleaner)) {
 
 // leftFiles returns the temporary files of commands that no longer run.
 func (a *Agent) leftFiles() (all []Leftover) {
-	locks, _ := filepath.Glob(filepath.Join(a.tempDir(), "work-*.lock"))
-	for _, path := range locks {
+	for _, path := range disk.Glob(a.tempDir(), "work-*.lock") {
 		if unlocked(path) {
 			all = append(all, Leftover{a.tempDir(), strings.TrimSuffix(filepath.Base(path), ".lock")})
 		}

@@ -16,7 +16,7 @@ import (
 func places() map[string]func(*testing.T) string {
 	return map[string]func(*testing.T) string{
 		"file": func(t *testing.T) string {
-			return (&url.URL{Scheme: "file", Path: filepath.Join(t.TempDir(), "backups")}).String()
+			return (&url.URL{Scheme: "file", Path: filepath.Join(t.TempDir(), "back[up]s")}).String()
 		},
 		"s3": func(t *testing.T) string { return servertest.S3(t) },
 	}

@@ -156,11 +156,8 @@ func (a *Agent) snapshotsIn(target string) ([]Snapshot, error) {
 
 // Damaged returns the paths of unreadable records, whose snapshots are not listed.
 func (a *Agent) Damaged() []string {
-	dir := a.snapshotsDir("")
-	records, _ := fs.Glob(os.DirFS(dir), "*/*"+recordSuffix) // Glob fails only for a bad pattern
 	var damaged []string
-	for _, name := range records {
-		path := filepath.Join(dir, filepath.FromSlash(name))
+	for _, path := range disk.Glob(a.snapshotsDir(""), "*/*"+recordSuffix) {
 		if _, err := readRecord(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			damaged = append(damaged, path)
 		}

@@ -368,8 +368,7 @@ func lockWork(temp string) (*flock.Flock, error) {
 // sweepWork removes the directories of killed commands, which are those whose lock file is not
 // locked.
 func sweepWork(temp string) {
-	locks, _ := filepath.Glob(filepath.Join(temp, "work-*.lock"))
-	for _, path := range locks {
+	for _, path := range disk.Glob(temp, "work-*.lock") {
 		lock := flock.New(path, flock.SetFlag(os.O_RDWR))
 		if free, err := lock.TryLock(); err == nil && free {
 			os.RemoveAll(strings.TrimSuffix(path, ".lock"))

@@ -39,10 +39,7 @@ func openJournal(dir string) (*journal, []unfinished, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("create the folder of jobs: %w", err)
 	}
-	left, err := claimFiles(dir)
-	if err != nil {
-		return nil, nil, err
-	}
+	left := claimFiles(dir)
 	j := &journal{path: filepath.Join(dir, rand.Text()+journalSuffix)}
 	j.lock = flock.New(j.path + ".lock")
 	if _, err := j.lock.TryLock(); err != nil {
@@ -52,13 +49,8 @@ func openJournal(dir string) (*journal, []unfinished, error) {
 }
 
 // claimFiles reads and removes the files of processes that have ended.
-func claimFiles(dir string) ([]unfinished, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
-	if err != nil {
-		return nil, fmt.Errorf("find the lists of jobs: %w", err)
-	}
-	var left []unfinished
-	for _, file := range files {
+func claimFiles(dir string) (left []unfinished) {
+	for _, file := range disk.Glob(dir, "*"+journalSuffix) {
 		lock := flock.New(file + ".lock")
 		if held, err := lock.TryLock(); err != nil || !held {
 			continue
@@ -77,7 +69,7 @@ func claimFiles(dir string) ([]unfinished, error) {
 		lock.Unlock()
 		os.Remove(file + ".lock")
 	}
-	return left, nil
+	return left
 }
 
 // write replaces the list of running jobs.

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"snap/internal/disk"
 	"snap/internal/engine"
 )
 
@@ -52,8 +53,7 @@ func socketIn(dir string) string { return filepath.Join(dir, ".s.PGSQL."+socketP
 
 // sweepSockets removes the folders of private sockets of killed commands.
 func sweepSockets(ctx context.Context, temp string) {
-	left, _ := filepath.Glob(filepath.Join(temp, socketPrefix+"*"))
-	for _, dir := range left {
+	for _, dir := range disk.Glob(temp, socketPrefix+"*") {
 		if info, err := os.Lstat(dir); err != nil || time.Since(info.ModTime()) < time.Hour {
 			continue
 		}
