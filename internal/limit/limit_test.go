@@ -82,6 +82,24 @@ func TestLimitIsShared(t *testing.T) {
 	}
 }
 
+// A client that disconnects before its requests are counted cannot exceed the limit.
+func TestLimitCountsCanceledRequests(t *testing.T) {
+	t.Parallel()
+	const rate = 40
+	all, _ := replicas(t, newClock(), 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got := 0
+	for range 10 * rate {
+		if all[0].Allow(ctx, "key:1", rate) == 0 {
+			got++
+		}
+	}
+	if got != rate {
+		t.Errorf("%d requests were let through, want %d", got, rate)
+	}
+}
+
 // A subject below the limit is never refused, and one with few requests costs no write.
 func TestLimitLetsThroughWhatIsWithin(t *testing.T) {
 	t.Parallel()
