@@ -135,13 +135,14 @@ func TestOutagesAreFewLines(t *testing.T) {
 	probe := func() {
 		for range 20 {
 			exchange(t, http.MethodGet, c.URL+"/readyz", "")
+			clock.Advance(time.Second)
 		}
 	}
 	probe()
 	away.Store(true)
 	for range 5 {
 		probe()
-		clock.Advance(30 * time.Second)
+		clock.Advance(10 * time.Second)
 	}
 	away.Store(false)
 	probe()

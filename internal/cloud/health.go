@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -14,25 +15,64 @@ func (s *Service) healthz(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, `{"status":"ok"}`+"\n")
 }
 
-// readyz reports whether the database and the object store answer. The status depends on the
-// database alone: without the object store, a replica can still list and unshare, and a load
-// balancer must not remove all replicas.
-func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+// readiness is the last result of the checks for /readyz. All requests share it, because no limit
+// applies to them.
+type readiness struct {
+	mu     sync.Mutex
+	at     time.Time
+	checks map[string]error // nil for a part that answered
+}
+
+// readyFor is how long a result of the checks is used. storageWait is how long they wait for the
+// object store, which is shorter than load balancers usually wait for /readyz.
+const (
+	readyFor    = time.Second
+	storageWait = 2 * time.Second
+)
+
+// checkReady returns whether the database and the object store answered within the last second, and
+// checks both if that is not known.
+func (s *Service) checkReady(ctx context.Context) map[string]error {
+	r := &s.ready
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.now().Sub(r.at) < readyFor {
+		return r.checks
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	checks := map[string]error{database: s.store.Ping(ctx), "storage": s.transfers.blobs.Ping(ctx)}
-	answer := map[string]string{}
-	status := http.StatusOK
-	for name, err := range checks {
-		answer[name] = "ok"
+	stored := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, storageWait)
+		defer cancel()
+		stored <- s.transfers.blobs.Ping(ctx)
+	}()
+	r.checks = map[string]error{database: s.store.Ping(ctx), "storage": <-stored}
+	r.at = s.now()
+	for name, err := range r.checks {
 		s.telemetry.metrics.ready.WithLabelValues(name).Set(number(err == nil))
 		if err != nil {
 			s.telemetry.outages.failed(ctx, name, err)
-			answer[name] = "unavailable"
 		} else {
 			s.telemetry.outages.worked(ctx, name)
 		}
 	}
+	return r.checks
+}
+
+// readyz reports whether the database and the object store answer. The status depends on the
+// database alone: without the object store, a replica can still list and unshare, and a load
+// balancer must not remove all replicas.
+func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
+	checks := s.checkReady(r.Context())
+	answer := map[string]string{}
+	for name, err := range checks {
+		answer[name] = "ok"
+		if err != nil {
+			answer[name] = "unavailable"
+		}
+	}
+	status := http.StatusOK
 	if checks[database] != nil {
 		status = http.StatusServiceUnavailable
 	}

@@ -88,7 +88,7 @@ func newMetrics(version string) *metrics {
 			500*time.Microsecond, "route"),
 		inFlight: create.gauge("snapcloud_http_requests_in_flight", "Requests being answered now.").WithLabelValues(),
 		panics:   create.counter("snapcloud_panics_total", "Requests that ended in a panic.").WithLabelValues(),
-		ready:    create.gauge("snapcloud_ready", "1 if this worked at the last request for /readyz.", "what"),
+		ready:    create.gauge("snapcloud_ready", "1 if this worked at the last check for /readyz.", "what"),
 
 		queries: create.histogram("snapcloud_database_query_duration_seconds", "Time of a statement, by kind.",
 			50*time.Microsecond, "kind"),

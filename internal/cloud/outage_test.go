@@ -38,6 +38,7 @@ func TestDatabaseGoesAwayAndComesBack(t *testing.T) {
 	alice := c.As("alice@acme.test")
 	w := &outageWriters{client: alice, snapshot: c.Push(alice, "shop", []byte("x")).ID}
 	ready(http.StatusOK, "ok")
+	clock.Advance(time.Second)
 	var running sync.WaitGroup
 	const writers = 4
 	for range writers {

@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 )
 
@@ -17,10 +22,12 @@ import (
 func TestReadinessIsTheDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := cloudtest.Start(t, cloudtest.Options{DataDir: dir})
+	clock := clocktest.New(time.Now())
+	c := cloudtest.Start(t, cloudtest.Options{DataDir: dir, Clock: clock})
 	s := newScene(t, c)
 	ready := func(status int, database, storage string) {
 		t.Helper()
+		clock.Advance(time.Second)
 		res, data := send(t, http.MethodGet, c.URL+"/readyz", "", "")
 		var said map[string]string
 		must(t, json.Unmarshal(data, &said))
@@ -35,6 +42,54 @@ func TestReadinessIsTheDatabase(t *testing.T) {
 	must(t, c.As("alice@acme.test").UnshareOrg(context.Background(), s.id, "globex"))
 	must(t, c.Store.Close())
 	ready(http.StatusServiceUnavailable, "unavailable", "unavailable")
+}
+
+// Requests for /readyz cost little, because no limit applies to them: they share one check a second.
+func TestReadinessIsChecked(t *testing.T) {
+	t.Parallel()
+	var checks atomic.Int64
+	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			checks.Add(1)
+		} else {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(storage.Close)
+	clock := clocktest.New(time.Now())
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock, BlobURL: "s3://k:s@snapshots?endpoint=" + storage.URL})
+	for range 2 {
+		clock.Advance(time.Second)
+		before := checks.Load()
+		var all sync.WaitGroup
+		for range 200 {
+			all.Go(func() {
+				a, err := ask(t.Context(), http.DefaultClient, http.MethodGet, c.URL+"/readyz", "")
+				if err != nil || a.status != http.StatusOK {
+					t.Errorf("/readyz answers %d, %v", a.status, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := checks.Load() - before; n != 1 {
+			t.Errorf("200 requests caused %d requests to the object store", n)
+		}
+	}
+}
+
+// A client that disconnects does not make the service look broken.
+func TestReadinessOfAnAbortedRequest(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clocktest.New(time.Now())})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, ctx := range []context.Context{ctx, t.Context()} {
+		w := httptest.NewRecorder()
+		c.Service.Handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
+		if w.Code != http.StatusOK {
+			t.Errorf("/readyz: %d %s", w.Code, w.Body)
+		}
+	}
 }
 
 // The log names the object store, and not the database, when S3 cannot be reached.

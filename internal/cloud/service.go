@@ -42,6 +42,7 @@ type Service struct {
 	telemetry  telemetry
 	background background
 	web        web
+	ready      readiness
 }
 
 // transfers holds the components that handle the bytes of snapshots.
