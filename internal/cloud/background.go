@@ -147,6 +147,7 @@ const sweepBatch = 1000
 // Collect removes uploads that no one has touched for two days, with their bytes, and obsolete rows
 // of the database. It returns how many uploads it removed. Several replicas may run it at once.
 func (s *Service) Collect(ctx context.Context) (collected int, err error) {
+	ctx = store.AllowReserve(ctx) // it frees space
 	for {
 		swept, err := s.store.Sweep(ctx, sweepBatch)
 		if err != nil {

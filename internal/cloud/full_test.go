@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"snap"
 	"snap/api"
@@ -18,8 +19,8 @@ import (
 )
 
 // Access can be taken away on a full disk. Uploads stop before the disk is full. When something
-// else fills the rest, an unshare, the revocation of a key and the end of a session have a reserve
-// that nothing else can use.
+// else fills the rest, an unshare, the revocation of a key, the end of a session and the background
+// work that frees space have a reserve that nothing else can use.
 func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	small := servertest.SmallDisk(t, 64<<20)
@@ -35,6 +36,10 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 		_, err = alice.ShareOrg(ctx, second.ID, slug, nil)
 		must(t, err)
 	}
+	old := c.Push(alice, "old", []byte("some rows"))
+	c.Push(alice, "old", []byte("newer rows"))
+	_, err := alice.SetRetention(ctx, api.RetentionRule{Target: "old", KeepLast: 1})
+	must(t, err)
 	admin := c.SignedIn("alice@acme.test")
 	key, err := admin.NewKey(ctx, api.KeyRequest{Name: "ci", Kind: snap.UserKey})
 	must(t, err)
@@ -67,6 +72,16 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 		api.BulkRequest{IDs: []string{second.ID}, Unshare: &api.UnshareRequest{All: true}}, false)
 	if err != nil || len(ended.Items) != 1 || ended.Items[0].Error != nil {
 		t.Errorf("a bulk unshare on the full disk: %+v, %v", ended, err)
+	}
+	for _, work := range []string{"collect", "retention"} {
+		if held, err := c.Store.Lease(ctx, work, "replica", time.Hour); err != nil || !held {
+			t.Errorf("the lease of %s on the full disk: %v, %v", work, held, err)
+		}
+	}
+	_, err = c.Service.Collect(ctx)
+	must(t, err)
+	if must(t, c.Service.ExpireAll(ctx)); sees(t, alice, old.ID) {
+		t.Error("retention deletes nothing on the full disk")
 	}
 	must(t, admin.RevokeKey(ctx, key.ID))
 	if _, err := c.Client(key.Secret).Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {

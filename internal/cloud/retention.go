@@ -78,6 +78,7 @@ func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.Ret
 
 // expire deletes snapshots that no rule keeps and returns those it deleted.
 func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (deleted []snap.Snapshot, err error) {
+	ctx = store.AllowReserve(ctx) // it frees space
 	for _, sn := range old {
 		key, ok, err := s.store.Expire(ctx, sn)
 		if err != nil {

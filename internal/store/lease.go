@@ -12,6 +12,7 @@ import (
 // each call. A holder that died loses the lease when it expires.
 func (s *Store) Lease(ctx context.Context, name, holder string, life time.Duration) (held bool, err error) {
 	now := s.now()
+	ctx = AllowReserve(ctx) // the work may free space on the disk
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		var current string
 		err := tx.QueryRowContext(ctx, `
