@@ -68,6 +68,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 		err = server.Close() // downloads resume with their next range
 	}
 	waitForBackground()
+	s.signin.Wait()
 	return err
 }
 

@@ -204,10 +204,10 @@ func (s *Service) checkBriefly(ctx context.Context, org organization, t store.St
 		err error
 	}
 	answer := make(chan result, 1)
-	go func() {
+	s.checks.Go(func() {
 		t, err := s.check(context.WithoutCancel(ctx), org, t)
 		answer <- result{t, err}
-	}()
+	})
 	timer := time.NewTimer(s.timeouts.request)
 	defer timer.Stop()
 	select {
@@ -438,11 +438,11 @@ func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 			continue
 		}
 		running++
-		go func() {
+		s.checks.Go(func() {
 			n, err := s.recheckOne(ctx, org)
 			org.asking.Store(false)
 			results <- result{n, err}
-		}()
+		})
 	}
 	timer := time.NewTimer(s.timeouts.round)
 	defer timer.Stop()
@@ -456,6 +456,10 @@ func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 	}
 	return asked, err
 }
+
+// Wait waits until all checks at identity providers have ended, at most about half a minute, so that
+// no new refresh token is lost when the process ends.
+func (s *Service) Wait() { s.checks.Wait() }
 
 func (s *Service) recheckOne(ctx context.Context, org organization) (asked int, err error) {
 	due, err := s.store.DueStandings(ctx, org.ID, s.now().Add(-org.fresh.recheck), 1)

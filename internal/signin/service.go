@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -91,7 +92,8 @@ type Service struct {
 	assets  *look.Assets
 	issuers issuers // of CI jobs' tokens
 
-	timeouts timeouts // of requests to identity providers
+	timeouts timeouts       // of requests to identity providers
+	checks   sync.WaitGroup // at identity providers
 }
 
 // organization is an [Organization] with its record in the store.

@@ -101,6 +101,38 @@ func TestRefusalThatIsLate(t *testing.T) {
 	}
 }
 
+// TestStopWaitsForProviders: a service that stops stores the responses of providers for which no
+// request and no round of background checks waits any more.
+func TestStopWaitsForProviders(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(*house, tokens){
+		"request": func(h *house, got tokens) { h.renewed(got) },
+		"round": func(h *house, _ tokens) {
+			if _, err := h.service.Recheck(h.t.Context()); err != nil {
+				h.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, p := startSealed(t, storeIn)
+			got, key := h.loginUpstream(), h.keyOfMia()
+			h.clock.Advance(time.Minute)
+			h.useKey(key, true) // background checks ask only about people who are active
+			answers := make(chan struct{})
+			p.lie(func(p *idp) { p.hangs, p.left = answers, true })
+			h.service.SetTimeouts(servertest.Patience, 0, 0)
+			h.clock.Advance(signin.DefaultRecheck)
+			ask(h, got)
+			close(answers)
+			h.service.Wait()
+			if m, err := h.member("acme", "mia@acme.test"); err != nil || !m.Disabled {
+				t.Errorf("the response of the provider was lost: %+v, %v", m, err)
+			}
+		})
+	}
+}
+
 // until waits for a condition.
 func (h *house) until(ok func() bool) {
 	h.t.Helper()
