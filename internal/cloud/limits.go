@@ -12,6 +12,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/console"
 	"snap/internal/limit"
 	"snap/internal/loadcontrol"
 )
@@ -93,7 +94,7 @@ func classOf(r *http.Request) loadcontrol.Class {
 	switch path := r.URL.Path; {
 	case path == "/healthz" || path == "/readyz":
 		return loadcontrol.Health
-	case strings.HasPrefix(path, "/blobs/"):
+	case strings.HasPrefix(path, "/blobs/") || path == console.AuditExport:
 		return loadcontrol.Transfer
 	case strings.HasPrefix(path, "/auth/") || strings.HasPrefix(path, "/.well-known/") || path == api.PathAuthConfig:
 		return loadcontrol.SignIn

@@ -50,8 +50,8 @@ func noteError(ctx context.Context, err error) bool {
 
 var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// apiDeadline limits the time of a request that does not transfer a snapshot's bytes. The request's
-// context ends earlier, after contextDeadline, so that there is time to send an error.
+// apiDeadline limits the time of a request that is not a transfer. The request's context ends
+// earlier, after contextDeadline, so that there is time to send an error.
 const (
 	apiDeadline     = 60 * time.Second
 	contextDeadline = 50 * time.Second
@@ -76,6 +76,8 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		}
 		if !strings.HasPrefix(r.URL.Path, "/blobs/") {
 			w.Header().Set("Cache-Control", "no-store") // assets override this
+		}
+		if classOf(r) != loadcontrol.Transfer {
 			deadline := started.Add(apiDeadline)
 			control := http.NewResponseController(w)
 			control.SetReadDeadline(deadline)

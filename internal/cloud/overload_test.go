@@ -112,6 +112,35 @@ func (a reply) waits(t *testing.T, most int) {
 	}
 }
 
+// An export of the audit log takes as long as its client needs, like a download. Pages end.
+func TestExportsHaveNoTimeLimit(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	for path, limited := range map[string]bool{"/console/audit/export": false, "/console/audit": true} {
+		w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+		c.Service.Wrapped(c.Service.Limited(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if _, bounded := r.Context().Deadline(); bounded != limited || w.write.IsZero() == limited {
+				t.Errorf("%s: the request has a time limit: %v, and the response ends at %v", path, bounded, w.write)
+			}
+		}))).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if control := w.Header().Get("Cache-Control"); control != "no-store" {
+			t.Errorf("%s: Cache-Control %q", path, control)
+		}
+	}
+}
+
+// deadlineRecorder records the write deadline of a response.
+type deadlineRecorder struct {
+	*httptest.ResponseRecorder
+	write time.Time
+}
+
+// SetWriteDeadline implements the method that [http.ResponseController] looks for.
+func (w *deadlineRecorder) SetWriteDeadline(t time.Time) error {
+	w.write = t
+	return nil
+}
+
 // Three processes over one PostgreSQL together let a credential, and an address, do as much as the
 // limit says.
 func TestRatesAreSharedByReplicas(t *testing.T) {

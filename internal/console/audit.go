@@ -1,6 +1,8 @@
 package console
 
 import (
+	"context"
+	"errors"
 	"net/url"
 	"time"
 
@@ -65,7 +67,7 @@ func (s *Server) showAudit(v *visit, verdict *api.AuditVerdict) error {
 			q.Set(name, value)
 		}
 	}
-	data.Export = s.root + Prefix + "/audit/export?" + q.Encode()
+	data.Export = s.root + AuditExport + "?" + q.Encode()
 	return s.write(v, "audit.html", data)
 }
 
@@ -86,6 +88,11 @@ func auditFilter(v *visit) (o api.AuditOptions, err error) {
 // verifyAudit reads the whole log and compares it with the service's signed checkpoint.
 func (s *Server) verifyAudit(v *visit) (string, error) {
 	verdict, err := v.api.VerifyAudit(v.r.Context(), nil)
+	if errors.Is(v.r.Context().Err(), context.DeadlineExceeded) {
+		return "", &snap.Error{Code: snap.CodeUnavailable, Cause: err,
+			Detail: "the audit log is too long to be verified by this page",
+			Hint:   "verify it with `snapcli cloud audit --verify`"}
+	}
 	if err != nil && verdict.Problem == "" {
 		return "", err
 	}

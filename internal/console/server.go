@@ -22,6 +22,9 @@ var pageFiles embed.FS
 // Prefix is the path of the console below the public URL.
 const Prefix = "/console"
 
+// AuditExport is the path of the audit log's export below the public URL.
+const AuditExport = Prefix + "/audit/export"
+
 // Snapshots is the path of the list of snapshots below the public URL.
 const Snapshots = "/snapshots"
 
@@ -70,7 +73,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 			mux.Handle("POST "+path, look.Secure(s.page(p, admins)))
 		}
 	}
-	mux.Handle("GET "+s.root+Prefix+"/audit/export", look.Secure(s.visitHandler(admins, s.exportAudit)))
+	mux.Handle("GET "+s.root+AuditExport, look.Secure(s.visitHandler(admins, s.exportAudit)))
 	list := section{title: "Snapshots", show: s.snapshots, act: s.changeMany}
 	requests := section{title: "Requests", show: s.requests, act: s.answerRequest}
 	one := section{title: "Snapshot", show: s.snapshot, act: s.changeSnapshot}

@@ -26,7 +26,7 @@ type Class int
 const (
 	Request  Class = iota // a request of the API, or for a page
 	SignIn                // a request of the auth service
-	Transfer              // the bytes of a snapshot
+	Transfer              // the bytes of a snapshot, or an export of the audit log
 	Health                // a health check, which is never limited
 )
 
