@@ -4,14 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 	"github.com/knadh/koanf/providers/confmap"
@@ -185,8 +189,9 @@ type Policy struct {
 const defaultDataDir = "./data"
 
 // LoadConfig reads the YAML file (none if path is empty), overrides it with SNAPCLOUD_ environment
-// variables (SNAPCLOUD_DATABASE__URL is database.url), sets defaults and checks the result. Errors
-// have the code usage and say what is wrong and where.
+// variables that are not empty (SNAPCLOUD_DATABASE__URL is database.url; commas separate the items of
+// a list), sets defaults and checks the result. Errors have the code usage and say what is wrong and
+// where.
 func LoadConfig(path string, environ []string) (Config, error) {
 	values := map[string]any{}
 	if path != "" {
@@ -215,12 +220,22 @@ func LoadConfig(path string, environ []string) (Config, error) {
 			return Config{}, snap.Usage(err.Error(), "")
 		}
 	}
+	kinds := settingKinds(reflect.TypeFor[Config](), "")
+	if err := checkNames(kinds, environ); err != nil {
+		return Config{}, err
+	}
 	err = k.Load(env.Provider(".", env.Opt{
-		Prefix:      "SNAPCLOUD_",
+		Prefix:      envPrefix,
 		EnvironFunc: func() []string { return environ },
-		TransformFunc: func(key, value string) (string, any) {
-			key = strings.TrimPrefix(key, "SNAPCLOUD_")
-			return strings.ReplaceAll(strings.ToLower(key), "__", "."), value
+		TransformFunc: func(name, value string) (string, any) {
+			key := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, envPrefix)), "__", ".")
+			switch {
+			case value == "":
+				return "", nil // ignored
+			case kinds[key] == reflect.Slice:
+				return key, strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+			}
+			return key, value
 		},
 	}), nil)
 	if err != nil {
@@ -232,6 +247,40 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	}
 	c.fill()
 	return c, c.Check()
+}
+
+const envPrefix = "SNAPCLOUD_"
+
+// settingKinds returns the kinds of all settings outside organizations by their keys. prefix is the
+// beginning of the keys.
+func settingKinds(t reflect.Type, prefix string) map[string]reflect.Kind {
+	kinds := map[string]reflect.Kind{}
+	for field := range t.Fields() {
+		key := prefix + field.Tag.Get("yaml")
+		if field.Type.Kind() == reflect.Struct {
+			maps.Copy(kinds, settingKinds(field.Type, key+"."))
+		} else {
+			kinds[key] = field.Type.Kind()
+		}
+	}
+	return kinds
+}
+
+// checkNames refuses a variable with a single underscore in place of a dot, such as
+// SNAPCLOUD_DATABASE_URL, because it would silently have no effect.
+func checkNames(kinds map[string]reflect.Kind, environ []string) error {
+	for key := range kinds {
+		name := envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
+		wrong := strings.ReplaceAll(name, "__", "_")
+		if wrong != name && slices.ContainsFunc(environ, func(entry string) bool {
+			set, value, _ := strings.Cut(entry, "=")
+			return set == wrong && value != ""
+		}) {
+			return snap.Usage(fmt.Sprintf("the environment variable %s has no effect", wrong),
+				"use "+name+" instead: two underscores stand for a dot")
+		}
+	}
+	return nil
 }
 
 // dataDirOf resolves a relative or default data_dir against the folder of the configuration file.

@@ -3,8 +3,10 @@ package cloud_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +91,26 @@ organizations:
 	} {
 		if !ok {
 			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
+
+// A variable can hold a list, an empty one changes nothing, and one with a single underscore in place
+// of a dot is refused. Variables that Kubernetes sets for a service named snapcloud are accepted.
+func TestConfigFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	path := configFile(t, "{trust_proxies: [10.0.0.0/8], log: {level: debug}}\n")
+	c, err := cloud.LoadConfig(path, []string{"SNAPCLOUD_LOG__LEVEL=", "SNAPCLOUD_LOG_FORMAT=",
+		"SNAPCLOUD_TRUST_PROXIES=10.1.0.0/16, 10.2.0.0/16", "SNAPCLOUD_PORT=tcp://10.1.2.3:80"})
+	if must(t, err); c.Log.Level != "debug" || !slices.Equal(c.TrustProxies, []string{"10.1.0.0/16", "10.2.0.0/16"}) {
+		t.Errorf("%+v", c)
+	}
+	for name, want := range map[string]string{"SNAPCLOUD_DATABASE_URL": "SNAPCLOUD_DATABASE__URL",
+		"SNAPCLOUD_LIMITS_QUEUE_WAIT": "SNAPCLOUD_LIMITS__QUEUE_WAIT"} {
+		_, err := cloud.LoadConfig("", []string{name + "=x"})
+		if refused := (*snap.Error)(nil); !errors.As(err, &refused) || refused.Code != snap.CodeUsage ||
+			!strings.Contains(refused.Detail, name+" has no effect") || !strings.Contains(refused.Hint, want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
