@@ -131,13 +131,16 @@ func mailSubject(event snap.AuditAction) string {
 	return "snapcloud: " + cmp.Or(text, "test message")
 }
 
-// mailEscaper breaks up addresses that mail programs would turn into links, because anybody who
+// addressPart matches a dot before a letter, as in a host name, and the beginning of a URL.
+var addressPart = regexp.MustCompile(`([.:])(\pL|//)`)
+
+// breakLinks breaks up addresses that mail programs would turn into links, because anybody who
 // pushes a snapshot chooses its name.
-var mailEscaper = strings.NewReplacer("://", ":\u200b//", "www.", "www\u200b.", "WWW.", "WWW\u200b.")
+func breakLinks(text string) string { return addressPart.ReplaceAllString(text, "$1\u200b$2") }
 
 func (s *Service) mailBody(slug string, e api.WebhookEvent) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nEvent:        %s\nOrganization: %s\nTime:         %s\n", mailEscaper.Replace(sentence(e)),
+	fmt.Fprintf(&b, "%s\n\nEvent:        %s\nOrganization: %s\nTime:         %s\n", breakLinks(sentence(e)),
 		e.Type, slug, e.Timestamp.UTC().Format(time.RFC3339))
 	if e.Number > 0 {
 		fmt.Fprintf(&b, "Message:      %d\n", e.Number)

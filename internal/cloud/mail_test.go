@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"mime/quotedprintable"
 	"net"
 	"net/http/httptest"
 	"net/mail"
@@ -174,7 +175,7 @@ func TestMail(t *testing.T) {
 			if hook.URL != "mailto:Ops@acme.test" || hook.Format != "mail" || hook.Secret != "" {
 				t.Errorf("%+v", hook)
 			}
-			c.Push(alice, "shop www.evil.test", []byte("x"))
+			c.Push(alice, "shop Www.evil.test", []byte("x"))
 			if n, err := c.Service.Deliver(ctx); err != nil || n != 1 {
 				t.Fatalf("delivered %d, %v", n, err)
 			}
@@ -188,9 +189,11 @@ func TestMail(t *testing.T) {
 				!strings.Contains(header, "Auto-Submitted: auto-generated\r\n") {
 				t.Errorf("the header is %s", header)
 			}
-			if !strings.Contains(text, "alice@acme.test pushed") || strings.Contains(text, "www.evil") ||
-				!strings.Contains(text, "Organization: acme") {
-				t.Errorf("the body is %s", text)
+			body, err := io.ReadAll(quotedprintable.NewReader(strings.NewReader(text)))
+			if must(t, err); !strings.Contains(string(body), "alice@acme.\u200btest pushed") ||
+				!strings.Contains(string(body), "shop Www.\u200bevil.\u200btest") ||
+				!strings.Contains(string(body), "Organization: acme") {
+				t.Errorf("the body is %s", body)
 			}
 			result, err := alice.TestWebhook(ctx, hook.ID)
 			if err != nil || !result.OK || result.Status != "answered 250" || len(p.mails()) != 2 {
