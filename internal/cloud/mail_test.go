@@ -39,6 +39,7 @@ type postOffice struct {
 	mu       sync.Mutex
 	password string
 	refuse   error // answer to recipients
+	hangsUp  bool  // closes the connection after each mail
 	got      []delivered
 	logins   []string // passwords that were tried
 }
@@ -67,8 +68,8 @@ func (p *postOffice) listen(t *testing.T, security string) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	p.address = l.Addr().String()
-	s := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
-		return &mailSession{office: p}, nil
+	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
+		return &mailSession{office: p, conn: c}, nil
 	}))
 	s.Domain, s.ErrorLog, s.AllowInsecureAuth = "mail.test", log.New(io.Discard, "", 0), security == ""
 	switch settings := (&tls.Config{Certificates: p.certificates, MinVersion: tls.VersionTLS12}); security {
@@ -106,13 +107,23 @@ func (p *postOffice) set(change func(*postOffice)) {
 // mailSession is a connection to a post office.
 type mailSession struct {
 	office *postOffice
+	conn   *smtp.Conn
 	mail   delivered
 	in     bool
 }
 
-func (s *mailSession) Reset()                   { s.mail = delivered{} }
 func (s *mailSession) Logout() error            { return nil }
 func (s *mailSession) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+// Reset is called after the response to a mail, too.
+func (s *mailSession) Reset() {
+	s.office.mu.Lock()
+	defer s.office.mu.Unlock()
+	if s.office.hangsUp && s.mail.text != "" {
+		s.conn.Conn().Close()
+	}
+	s.mail = delivered{}
+}
 
 func (s *mailSession) Auth(string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, user, password string) error {
@@ -298,6 +309,28 @@ func TestMailServerIsDown(t *testing.T) {
 	}
 	if n, err := c.Service.Deliver(ctx); err != nil || n != 0 {
 		t.Errorf("sent again: %d, %v", n, err)
+	}
+}
+
+// A mail that the server accepted is sent once, even if the server then closes the connection.
+func TestMailServerThatHangsUp(t *testing.T) {
+	t.Parallel()
+	ctx, p := t.Context(), newPostOffice(t, "starttls")
+	p.set(func(p *postOffice) { p.hangsUp = true })
+	c, clock := withMail(t, p.settings("starttls"))
+	alice := c.As("alice@acme.test")
+	hook, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: "mailto:ops@acme.test", Events: pushed})
+	must(t, err)
+	c.Push(alice, "shop", []byte("x"))
+	for _, want := range []int{1, 0} {
+		if n, err := c.Service.Deliver(ctx); err != nil || n != want {
+			t.Errorf("tried %d, %v; want %d", n, err, want)
+		}
+		clock.Advance(24 * time.Hour)
+	}
+	list, err := alice.Deliveries(ctx, hook.ID)
+	if err != nil || len(list) != 1 || list[0].Status != "answered 250" || len(p.mails()) != 1 {
+		t.Errorf("%+v, %v; %d mails", list, err, len(p.mails()))
 	}
 }
 

@@ -172,7 +172,7 @@ func (m Mail) send(ctx context.Context, message *mail.Msg) (store.Outcome, error
 	}
 	defer func() { _ = c.CloseWithSMTPClient(connection) }() // the server has accepted or refused the message
 	err = c.SendWithSMTPClient(connection, message)
-	if err == nil {
+	if err == nil || message.IsDelivered() { // the server may close the connection after it accepted the mail
 		return store.Outcome{Status: "answered 250", OK: true}, nil
 	}
 	if refused := (*mail.SendError)(nil); errors.As(err, &refused) && refused.ErrorCode() != 0 {
