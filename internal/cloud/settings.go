@@ -71,7 +71,7 @@ func (o Organization) settings(to map[string]string) {
 	for name, value := range map[string]string{
 		"type": in.Type, "issuer": in.Issuer, "client_id": in.ClientID, "client_secret": in.ClientSecret,
 		"scopes": joinSorted(in.Scopes), "domains": joinSorted(in.Domains), "groups_claim": in.GroupsClaim,
-		"allow_private": switchText(in.AllowPrivate), "recheck": in.Recheck,
+		"external_id_claim": in.ExternalIDClaim, "allow_private": switchText(in.AllowPrivate), "recheck": in.Recheck,
 	} {
 		to["sign_in."+name] = value
 	}

@@ -29,13 +29,14 @@ func TestChangesOfTheConfigurationAreLines(t *testing.T) {
 		changed := c.Config
 		changed.Organizations = append([]cloud.Organization{}, c.Config.Organizations...)
 		acme := &changed.Organizations[0]
-		acme.SignIn.Domains = []string{"acme.test"}
+		acme.SignIn.Domains, acme.SignIn.ExternalIDClaim = []string{"acme.test"}, "oid"
 		acme.Policy.MaxStaleness, acme.Policy.MaxCrossOrgExpiry = "3h", "30d"
 		acme.Users = append([]cloud.LocalUser{}, acme.Users...)
 		acme.Users[2].Password, acme.Users[2].Role = "a-new-password", snap.RoleAdmin
 		startTogether(t, c, changed)
 		want := "policy.max_staleness set to 3h; sign_in.domains set to acme.test; " +
-			"users.mia@acme.test changed from member eng to admin eng; users.mia@acme.test.password changed"
+			"sign_in.external_id_claim set to oid; users.mia@acme.test changed from member eng to admin eng; " +
+			"users.mia@acme.test.password changed"
 		got := configured(t, c, "alice@acme.test")
 		if len(got) != 1 || said(got[0]) != want {
 			t.Errorf("acme's lines are %+v\nwant one: %s", got, want)
