@@ -280,11 +280,11 @@ receiver accepted.`,
 		}
 		from := a.now().Add(-since)
 		for r.More = true; r.More; {
-			next, err := conn.ReplayWebhook(ctx, id, api.ReplayRequest{Since: &from, All: all})
+			next, err := conn.ReplayWebhook(ctx, id, api.ReplayRequest{Since: &from, All: all, After: r.Next})
 			if err != nil {
 				return r, err
 			}
-			r.Queued, r.More = r.Queued+next.Queued, next.More
+			r.Queued, r.More, r.Next = r.Queued+next.Queued, next.More, next.Next
 		}
 		return r, nil
 	}, func(r api.ReplayResult) error {

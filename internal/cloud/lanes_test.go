@@ -250,7 +250,7 @@ func TestDeadWebhookIsDisabledAndReplayed(t *testing.T) {
 	r.answer(http.StatusOK)
 	_, err = alice.EnableWebhook(ctx, hook.ID)
 	must(t, err)
-	replay := func(want int64, request api.ReplayRequest) {
+	replay := func(want int64, request api.ReplayRequest) (next int64) {
 		t.Helper()
 		result, err := alice.ReplayWebhook(ctx, hook.ID, request)
 		must(t, err)
@@ -258,10 +258,13 @@ func TestDeadWebhookIsDisabledAndReplayed(t *testing.T) {
 		if err != nil || result.Queued != want || int64(n) != want || result.More {
 			t.Errorf("%+v: queued %+v and sent %d, %v; want %d", request, result, n, err, want)
 		}
+		return result.Next
 	}
 	replay(1, api.ReplayRequest{Since: &start})
 	replay(0, api.ReplayRequest{Since: &start}) // accepted
-	replay(1, api.ReplayRequest{Since: &start, All: true})
+	next := replay(1, api.ReplayRequest{Since: &start, All: true})
+	replay(0, api.ReplayRequest{Since: &start, All: true, After: next}) // sent in the meantime
+	replay(1, api.ReplayRequest{Since: &start, All: true, After: next - 1})
 	id := r.got[0].Header.Get("Webhook-Id")
 	replay(1, api.ReplayRequest{Delivery: id})
 	for _, req := range r.got {

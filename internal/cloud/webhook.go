@@ -237,16 +237,16 @@ func (s *Service) replayWebhook(ctx context.Context, in *replayInput) (*body[api
 	if err != nil {
 		return nil, err
 	}
-	r := store.Replay{ID: in.Body.Delivery, All: in.Body.All}
+	r := store.Replay{ID: in.Body.Delivery, All: in.Body.All, After: in.Body.After}
 	if in.Body.Since != nil {
 		r.Since = *in.Body.Since
 	}
 	if (r.ID == "") == (in.Body.Since == nil) {
 		return nil, snap.Invalid("a replay needs either a delivery or a time from which to send", "")
 	}
-	n, err := s.store.Replay(ctx, callOf(ctx).caller, id, r)
+	n, last, err := s.store.Replay(ctx, callOf(ctx).caller, id, r)
 	if err != nil {
 		return nil, err
 	}
-	return &body[api.ReplayResult]{api.ReplayResult{Queued: n, More: n == store.MaxReplay}}, nil
+	return &body[api.ReplayResult]{api.ReplayResult{Queued: int64(n), More: n == store.MaxReplay, Next: last}}, nil
 }

@@ -268,48 +268,51 @@ func (s *Store) changeWebhook(ctx context.Context, c snap.Caller, id int64, acti
 }
 
 // Replay says which messages to send again: the message with this ID, or the messages recorded
-// since a time. Accepted messages are sent again only if All is set or the ID is given.
+// since a time and after the position that the previous call of [Store.Replay] returned. Accepted
+// messages are sent again only if All is set or the ID is given.
 type Replay struct {
 	ID    string
 	Since time.Time
 	All   bool
+	After int64
 }
 
 // MaxReplay is how many messages one call of [Store.Replay] sends again.
 const MaxReplay = 1000
 
-// Replay makes messages of a webhook of the caller's organization due again, the oldest first, and
-// returns how many. Messages that are already waiting do not change. Replay fails with code
-// not_found if there is no such webhook or message.
-func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Replay) (n int64, err error) {
+// Replay makes messages of a webhook of the caller's organization due again, the oldest first. It
+// returns how many, and the position of the last one. Messages that are already waiting do not
+// change. Replay fails with code not_found if there is no such webhook or message.
+func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Replay) (n int, last int64, err error) {
 	if _, err := s.Webhook(ctx, c, webhook); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	condition, args := `created_at >= $4 AND ($5 = 1 OR status NOT LIKE 'answered 2__')`,
-		[]any{webhook, c.Org.ID, MaxReplay, r.Since.UnixMilli(), flag(r.All)}
+	condition, args := `created_at >= $4 AND ($5 = 1 OR status NOT LIKE 'answered 2__') AND seq > $6`,
+		[]any{webhook, c.Org.ID, MaxReplay, r.Since.UnixMilli(), flag(r.All), r.After}
 	if r.ID != "" {
 		condition, args = `id = $4`, []any{webhook, c.Org.ID, MaxReplay, r.ID}
 		_, err := one(s.deliveries(ctx, `WHERE d.id = $1 AND d.webhook_id = $2 AND d.org_id = $3`, r.ID, webhook,
 			c.Org.ID))
 		if errors.Is(err, sql.ErrNoRows) {
-			return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "the webhook has no message " + r.ID,
+			return 0, 0, &snap.Error{Code: snap.CodeNotFound, Detail: "the webhook has no message " + r.ID,
 				Hint: "list its deliveries to see which exist"}
 		}
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
-	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE deliveries SET due_at = 0, attempts = 0 WHERE due_at IS NULL AND id IN (
-			SELECT id FROM deliveries WHERE webhook_id = $1 AND org_id = $2 AND due_at IS NULL AND `+condition+`
-			ORDER BY seq LIMIT $3)`, args...)
-		if err != nil {
-			return err
-		}
-		n, err = res.RowsAffected()
+	var queued []int64
+	err = s.tx(ctx, func(tx *sql.Tx) (err error) {
+		queued, err = txCollect(ctx, tx, `UPDATE deliveries SET due_at = 0, attempts = 0
+			WHERE due_at IS NULL AND id IN (SELECT id FROM deliveries
+				WHERE webhook_id = $1 AND org_id = $2 AND due_at IS NULL AND `+condition+` ORDER BY seq LIMIT $3)
+			RETURNING seq`, scanOne[int64], args...)
 		return err
 	})
-	return n, err
+	if err != nil || len(queued) == 0 {
+		return 0, 0, err
+	}
+	return len(queued), slices.Max(queued), nil
 }
 
 // Backlog counts the messages that wait to be sent to all webhooks of the service.
