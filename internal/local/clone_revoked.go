@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -16,25 +17,29 @@ type Revoked struct {
 }
 
 // DropRevoked drops the templates of pulled snapshots that the user no longer has access to. It
-// asks the service about each one. Existing clones and the pulled files stay. It sends no request
-// if there are no such templates.
+// asks the service about each one. It keeps the templates of snapshots that somebody other than c's
+// caller pulled, such as another account of the user. Existing clones and the pulled files stay. It
+// sends no request if there are no such templates.
 func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revoked, err error) {
 	registry := a.clones()
 	templates, err := registry.Templates()
 	if err != nil || len(templates) == 0 {
 		return nil, err
 	}
-	ids, err := a.pulledFrom(c.BaseURL())
+	pulled, err := a.pulledFrom(c.BaseURL())
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range templates {
-		id := ids[t.Source.SHA256]
-		if id == "" {
+		s, found := pulled[t.Source.SHA256]
+		if !found {
 			continue
 		}
-		if _, err := c.Snapshot(ctx, id); snap.CodeOf(err) != snap.CodeNotFound {
+		if _, err := c.Snapshot(ctx, s.Cloud[c.BaseURL()]); snap.CodeOf(err) != snap.CodeNotFound {
 			continue // still visible, or no response: ask again next time
+		}
+		if as, err := callerOf(ctx, c); err != nil || as != s.PulledAs {
+			continue
 		}
 		one, failed := dropRevoked(ctx, registry, t)
 		err = errors.Join(err, failed)
@@ -55,14 +60,23 @@ func dropRevoked(ctx context.Context, registry *clone.Registry, t clone.Template
 	return []Revoked{{Snapshot: t.Source.Snapshot, Clones: n}}, nil
 }
 
-// pulledFrom returns the IDs of the local snapshots that were pulled from a service, by checksum.
-func (a *Agent) pulledFrom(service string) (map[string]string, error) {
+// callerOf identifies the user or the organization-level key that a client acts for.
+func callerOf(ctx context.Context, c *api.Client) (string, error) {
+	me, err := c.Me(ctx)
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(me.Email, me.Credential.Name) + " of " + me.Organization, nil
+}
+
+// pulledFrom returns the local snapshots that a known caller pulled from a service, by checksum.
+func (a *Agent) pulledFrom(service string) (map[string]Snapshot, error) {
 	all, err := a.Snapshots("")
-	ids := map[string]string{}
+	pulled := map[string]Snapshot{}
 	for _, s := range all {
-		if id := s.Cloud[service]; id != "" && s.Pulled {
-			ids[s.SHA256] = id
+		if s.Cloud[service] != "" && s.PulledAs != "" {
+			pulled[s.SHA256] = s
 		}
 	}
-	return ids, err
+	return pulled, err
 }

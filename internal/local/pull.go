@@ -65,6 +65,11 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 			a.log.Warn("could not report the end of the pull to the service", "error", err)
 		}
 	}
+	if s.Pulled {
+		if s.PulledAs, err = callerOf(ctx, c); err != nil {
+			a.log.Warn("could not record who pulled the snapshot", "error", err)
+		}
+	}
 	result.Snapshot, err = a.noteCloud(s, c.BaseURL(), wanted.ID)
 	return result, err
 }

@@ -38,7 +38,10 @@ type Snapshot struct {
 	From    Provenance        `json:"from"`
 	Path    string            `json:"-"`
 	Cloud   map[string]string `json:"cloud,omitempty"` // ID by the URL of a service that has it
-	Tables  []archive.Table   `json:"tables,omitempty"`
+	// PulledAs is the user or the organization-level key that last pulled it from a service. It is
+	// "" if that is unknown.
+	PulledAs string          `json:"pulled_as,omitempty"`
+	Tables   []archive.Table `json:"tables,omitempty"`
 	// Encrypted is the number of recipients; 0 means not encrypted. The record of an encrypted
 	// snapshot contains nothing about its tables.
 	Encrypted int             `json:"encrypted,omitempty"`
