@@ -76,7 +76,11 @@ func (p *Pool) URL(t testing.TB) string {
 			t.Error(explain(err))
 		}
 	})
-	return b.Secret
+	url, err := agent.SecretURL(t.Context(), b.Cloned)
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	return url
 }
 
 // Setenv sets DATABASE_URL to the URL of a database that only this test uses. Like t.Setenv, it

@@ -156,7 +156,7 @@ func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pu
 	if err != nil {
 		return stopped(ctx, err, "the clone", "nothing is left behind; run the same command again")
 	}
-	return a.printCloned(all, withPassword)
+	return a.printCloned(ctx, agent, all, withPassword)
 }
 
 // withTrustPrompt calls f with a function that asks for trust and one that shows progress.
@@ -243,16 +243,19 @@ func (a *app) branch(cmd *cobra.Command, args []string, from string, o local.Clo
 	if err != nil {
 		return stopped(ctx, err, "the clone", "nothing is left behind; run the same command again")
 	}
-	return a.printCloned([]local.Cloned{c}, withPassword)
+	return a.printCloned(ctx, agent, []local.Cloned{c}, withPassword)
 }
 
 // printCloned prints the URLs of new clones.
-func (a *app) printCloned(all []local.Cloned, withPassword bool) error {
+func (a *app) printCloned(ctx context.Context, agent *local.Agent, all []local.Cloned, withPassword bool) error {
 	views := []cloneView{}
 	for _, c := range all {
 		v := viewClone(c.Clone, c.URL)
 		if withPassword {
-			v.URL = c.Secret
+			var err error
+			if v.URL, err = agent.SecretURL(ctx, c); err != nil {
+				return err
+			}
 		}
 		v.LeftOut = c.LeftOut
 		views = append(views, v)

@@ -91,7 +91,10 @@ func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOpt
 		a.warn("the snapshot is from somebody else, so the database does not have %s", b.LeftOut)
 	}
 	stopRefill := a.refill(ctx, agent, target, o)
-	err = a.runProgram(ctx, b, program, words)
+	url, err := agent.SecretURL(ctx, b.Cloned)
+	if err == nil {
+		err = a.runProgram(ctx, b, url, program, words)
+	}
 	stopRefill()
 	a.dropBorrowed(ctx, b)
 	return err
@@ -137,10 +140,10 @@ func (a *app) refill(ctx context.Context, agent *local.Agent, target string, o l
 }
 
 // runProgram runs the command. It waits for the command to end, whatever signals arrive.
-func (a *app) runProgram(ctx context.Context, b *local.Borrowed, program string, words []string) error {
+func (a *app) runProgram(ctx context.Context, b *local.Borrowed, url, program string, words []string) error {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, words[1:]...)
 	cmd.Args[0] = words[0]
-	cmd.Env = local.WithEnvironment(os.Environ(), b.Source.Engine, b.Secret)
+	cmd.Env = local.WithEnvironment(os.Environ(), b.Source.Engine, url)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.io.In, a.stdout, a.io.Err
 	signals := relaySignals()
 	defer signals.stop()

@@ -62,7 +62,7 @@ type CloneOptions struct {
 type Cloned struct {
 	clone.Clone
 	URL     string // without its password
-	Secret  string // URL with its password
+	Secret  string // URL with the password of the configuration; see [Agent.SecretURL]
 	LeftOut string // programs not loaded because the snapshot is foreign, such as "3 triggers"
 }
 
@@ -203,6 +203,22 @@ func viewClone(h clone.Held) Cloned {
 // the password.
 func withoutPassword(raw string) string {
 	u, err := url.Parse(raw)
+// SecretURL returns the URL of a clone with its password. If a command prints the password,
+// SecretURL runs that command.
+func (a *Agent) SecretURL(ctx context.Context, c Cloned) (string, error) {
+	way, err := a.way(a.clonePlace(c.Source))
+	if err != nil || !way.HasPasswordCommand() {
+		return c.Secret, err
+	}
+	u, err := url.Parse(c.Secret)
+	if err != nil {
+		return "", badURL("it cannot be parsed")
+	}
+	password, err := way.Prepare(ctx, "")
+	u.User = url.UserPassword(u.User.Username(), password)
+	return u.String(), err
+}
+
 	if err != nil {
 		return Redact(raw)
 	}

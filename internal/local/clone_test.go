@@ -645,3 +645,24 @@ func TestUnnamedClonesAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The URL for programs has the password that the target's command prints.
+func TestSecretURLOfAPasswordCommand(t *testing.T) {
+	t.Parallel()
+	const server = "postgres://me@127.0.0.1/dev"
+	a, err := openText(t, "targets:\n  shop: {destination: "+server+", destination_password_command: [echo, s/cret]}\n",
+		nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Cloned{Secret: "postgres://me@127.0.0.1/snapcli_clone_1"}
+	c.Source = clone.Source{Target: "shop", Server: server}
+	want := "postgres://me:s%2Fcret@127.0.0.1/snapcli_clone_1"
+	if got, err := a.SecretURL(t.Context(), c); err != nil || got != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	c.Source.Server = "postgres://me@127.0.0.2/dev" // no longer the target's server
+	if got, err := a.SecretURL(t.Context(), c); err != nil || got != c.Secret {
+		t.Errorf("%s, %v", got, err)
+	}
+}
