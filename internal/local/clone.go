@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,7 +160,7 @@ func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Prog
 	if err := a.clones().CheckLimit(q.Source.Target, max(1, o.Count), q.Max); err != nil {
 		return nil, err
 	}
-	names, number, err := a.cloneNames(q.Source.Target, o)
+	names, number, err := cloneNames(q.Source.Target, o)
 	if err != nil {
 		return nil, err
 	}
@@ -182,6 +183,9 @@ func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Prog
 	if err := g.Wait(); err != nil {
 		return nil, errors.Join(err, a.dropAll(context.WithoutCancel(ctx), all))
 	}
+	if number { // the names are in the order of their creation
+		slices.SortFunc(all, func(x, y Cloned) int { return x.Created.Compare(y.Created) })
+	}
 	return all, nil
 }
 
@@ -199,10 +203,6 @@ func viewClone(h clone.Held) Cloned {
 	return Cloned{Clone: h.Clone, URL: withoutPassword(h.URL), Secret: h.URL, LeftOut: h.LeftOut}
 }
 
-// withoutPassword removes the password from a URL. The result still works for programs that know
-// the password.
-func withoutPassword(raw string) string {
-	u, err := url.Parse(raw)
 // SecretURL returns the URL of a clone with its password. If a command prints the password,
 // SecretURL runs that command.
 func (a *Agent) SecretURL(ctx context.Context, c Cloned) (string, error) {
@@ -219,6 +219,10 @@ func (a *Agent) SecretURL(ctx context.Context, c Cloned) (string, error) {
 	return u.String(), err
 }
 
+// withoutPassword removes the password from a URL. The result still works for programs that know
+// the password.
+func withoutPassword(raw string) string {
+	u, err := url.Parse(raw)
 	if err != nil {
 		return Redact(raw)
 	}
@@ -238,18 +242,17 @@ func (a *Agent) SecretURL(ctx context.Context, c Cloned) (string, error) {
 	return u.String()
 }
 
-// cloneNames returns the names of the clones to make. number means that the only name lacks its
-// number, which [clone.Request] adds, because another process may be choosing a name too.
-func (a *Agent) cloneNames(target string, o CloneOptions) (names []string, number bool, err error) {
-	if o.Name == "" && o.Count <= 1 {
-		return []string{cloneBase(target)}, true, nil
-	}
-	base := cmp.Or(o.Name, a.freeName(target))
-	if o.Count <= 1 {
-		return []string{base}, false, checkCloneName(base)
+// cloneNames returns the names of the clones to make. number means that each name lacks its number,
+// which [clone.Request] adds, because another process may be choosing a name too.
+func cloneNames(target string, o CloneOptions) (names []string, number bool, err error) {
+	switch {
+	case o.Name == "":
+		return slices.Repeat([]string{cloneBase(target)}, max(1, o.Count)), true, nil
+	case o.Count <= 1:
+		return []string{o.Name}, false, checkCloneName(o.Name)
 	}
 	for n := range o.Count {
-		names = append(names, fmt.Sprintf("%s-%d", base, n+1))
+		names = append(names, fmt.Sprintf("%s-%d", o.Name, n+1))
 	}
 	return names, false, checkCloneName(names[len(names)-1])
 }
@@ -261,17 +264,6 @@ func cloneBase(target string) string {
 	const maxLength = 40
 	base := strings.Trim(notInCloneName.ReplaceAllString(target, "-"), "-._")
 	return cmp.Or(base[:min(len(base), maxLength)], "clone")
-}
-
-// freeName returns a name that no clone has yet: the target's name and a number.
-func (a *Agent) freeName(target string) string {
-	base := cloneBase(target)
-	for n := 1; ; n++ {
-		name := fmt.Sprintf("%s-%d", base, n)
-		if _, err := a.clones().Find(name); err != nil {
-			return name
-		}
-	}
 }
 
 // cloneRequest returns the request for a clone of a target, without a name. It connects to nothing.
@@ -409,7 +401,7 @@ func (a *Agent) Branch(ctx context.Context, from string, o CloneOptions, termina
 		return Cloned{}, err
 	}
 	t, _ := a.Target(source.Source.Target) // the target may have been removed
-	names, number, err := a.cloneNames(source.Source.Target, CloneOptions{Name: o.Name})
+	names, number, err := cloneNames(source.Source.Target, CloneOptions{Name: o.Name})
 	if err != nil {
 		return Cloned{}, err
 	}

@@ -630,7 +630,7 @@ func TestUnnamedClonesAtOnce(t *testing.T) {
 	var g errgroup.Group
 	for range 4 {
 		g.Go(func() error {
-			_, err := s.Clone(t.Context(), shopTarget, CloneOptions{}, nil)
+			_, err := s.Clone(t.Context(), shopTarget, CloneOptions{Count: 2}, nil)
 			return err
 		})
 		g.Go(func() error {
