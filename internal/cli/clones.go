@@ -268,7 +268,9 @@ func (a *app) completeClones(*cobra.Command, []string, string) ([]cobra.Completi
 // sweepBefore drops expired clones before a command that works with clones. A failure is only a
 // warning, so that a server that does not answer does not stop the command.
 func (a *app) sweepBefore(ctx context.Context, agent *local.Agent) error {
-	swept, err := agent.SweepClones(ctx)
+	limited, cancel := context.WithTimeout(ctx, a.timeouts.sweep)
+	defer cancel()
+	swept, err := agent.SweepClones(limited)
 	for _, c := range swept.Clones {
 		a.log.Debug("dropped a clone", "name", c.Name, "expires", c.Expires)
 	}

@@ -20,7 +20,7 @@ type timeouts struct {
 	answer   time.Duration // for the whole response to a small request
 	verify   time.Duration // for the response at the end of a push, while the service verifies the bytes
 	complete time.Duration // for the values of a shell completion
-	sweep    time.Duration // for the removal of expired clones, after a command about something else
+	sweep    time.Duration // for the removal of expired clones before or after a command
 	drop     time.Duration // for the removal of the database of a run
 }
 

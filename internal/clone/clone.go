@@ -355,9 +355,10 @@ func (c Clone) activity() string {
 	return "used"
 }
 
-// Drop drops a clone and removes it from the record.
+// Drop drops a clone in any state and removes it from the record. It fails with conflict if a
+// process uses the clone.
 func (r *Registry) Drop(ctx context.Context, name string) error {
-	c, release, err := r.acquire(name)
+	c, release, err := r.acquireAny(name)
 	if err != nil {
 		return err
 	}
@@ -460,11 +461,12 @@ func (r *Registry) describe(ctx context.Context, all []Listed, on []int) {
 	}
 }
 
-// Count returns the number of warm clones with a source's content that are ready or being created.
+// Count returns the number of warm clones with a source's content that are ready or being created
+// and have not expired.
 func (r *Registry) Count(s Source) (n int, err error) {
 	rec, err := r.read()
 	for _, c := range rec.Clones {
-		if c.Kind == Warm && c.Source.same(s) {
+		if c.Kind == Warm && c.Source.same(s) && !r.expired(c) {
 			n++
 		}
 	}

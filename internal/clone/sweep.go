@@ -34,8 +34,11 @@ func (r *Registry) Empty() (bool, error) {
 // failure. It connects to no database.
 func (r *Registry) Due(wanted func(Template) bool) (bool, error) {
 	rec, err := r.read()
-	if err != nil || r.o.Now().Sub(rec.Failed) < retryAfter {
+	if err != nil {
 		return false, err
+	}
+	if since := r.o.Now().Sub(rec.Failed); since >= 0 && since < retryAfter { // the clock may have been set back
+		return false, nil
 	}
 	for _, c := range rec.Clones {
 		if r.expired(c) || c.needsProcess() && r.unlocked(c.ID) {

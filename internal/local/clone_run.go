@@ -52,7 +52,7 @@ func (a *Agent) WarmClones(ctx context.Context, target string, n int, o CloneOpt
 		n = t.Clones.Warm
 	}
 	q.Kind = clone.Warm
-	for {
+	for made < n { // copies with a short lifetime may expire meanwhile
 		have, err := a.clones().Count(q.Source)
 		if err != nil || have >= n {
 			return made, err
@@ -64,6 +64,7 @@ func (a *Agent) WarmClones(ctx context.Context, target string, n int, o CloneOpt
 		h.Release()
 		made++
 	}
+	return made, nil
 }
 
 // Environment returns the variables, as NAME=value, that tell programs how to connect to a

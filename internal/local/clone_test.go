@@ -428,6 +428,10 @@ func TestRunsTakeWarmClones(t *testing.T) {
 		if err := run.Return(t.Context()); err != nil {
 			t.Error(err)
 		}
+		s.late.Add(int64(25 * time.Hour))
+		if made, err := s.WarmClones(t.Context(), shopTarget, 2, CloneOptions{}, nil); err != nil || made != 2 {
+			t.Errorf("%d made when all had expired, %v", made, err)
+		}
 	})
 }
 
