@@ -43,9 +43,6 @@ func (a *Agent) Scheduled() (all []Target) {
 // profile.
 func (a *Agent) Nightly(t Target, service func() (*api.Client, error)) (nightly.Task, error) {
 	times, err := nightly.Parse(t.Schedule, t.TimeZone)
-	if t.Schedule == "" { // for a manual run
-		times, err = nightly.Parse("@yearly", t.TimeZone)
-	}
 	if err != nil {
 		return nightly.Task{}, err
 	}
@@ -60,7 +57,7 @@ func (a *Agent) Nightly(t Target, service func() (*api.Client, error)) (nightly.
 func (a *Agent) scheduleFlaws(t Target, f *flaws) {
 	at := "targets." + t.Name
 	f.add(Flaw{Key: at + ".checks", Err: checkChecks(t.Checks)})
-	_, err := nightly.Parse("@daily", t.TimeZone)
+	_, err := nightly.Parse("", t.TimeZone)
 	f.add(Flaw{Key: at + ".time_zone", Err: err})
 	if t.Schedule == "" {
 		return

@@ -44,8 +44,10 @@ type Run struct {
 // Record holds the runs of a target. It is written before and after each run, and before and after
 // each step.
 type Record struct {
-	After Slot  `json:"after"` // slots up to this one are no longer due
-	Runs  []Run `json:"runs"`  // oldest first
+	After Slot `json:"after"` // slots up to this one are no longer due
+	// Schedule is the schedule that After belongs to; "" in the records of earlier versions.
+	Schedule string `json:"schedule,omitempty"`
+	Runs     []Run  `json:"runs"` // oldest first
 }
 
 // A record keeps at least the last MinRuns runs, and every run for keptRuns: longer than the job keeps

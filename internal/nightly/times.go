@@ -24,7 +24,13 @@ const slotFormat = "2006-01-02T15:04"
 type Times struct {
 	spec cron.Schedule
 	zone *time.Location
+	text string // the fields and the zone; never empty
 }
+
+// never is a schedule without slots.
+type never struct{}
+
+func (never) Next(time.Time) time.Time { return time.Time{} }
 
 // parser accepts the five fields of cron, and names such as @daily. If both the day of the month
 // and the day of the week are limited, a day matches if either of them does, as in cron.
@@ -32,7 +38,8 @@ var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month 
 	cron.DowOrDom)
 
 // Parse reads a schedule in the syntax of cron. It may begin with CRON_TZ=ZONE, which takes
-// precedence over zone. Without either, the schedule is in UTC.
+// precedence over zone. Without either, the schedule is in UTC. An empty text is a schedule without
+// slots.
 func Parse(text, zone string) (Times, error) {
 	fields := strings.TrimSpace(text)
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
@@ -45,6 +52,9 @@ func Parse(text, zone string) (Times, error) {
 		return Times{}, snap.Usage(fmt.Sprintf("there is no time zone %q", zone),
 			"use a name such as Europe/Berlin or UTC")
 	}
+	if text == "" {
+		return Times{spec: never{}, zone: at, text: " " + at.String()}, nil
+	}
 	const hint = `use the five fields of cron, minute first: "17 3 * * *" is 3:17 every night`
 	spec, err := parser.Parse(fields)
 	if err != nil {
@@ -56,13 +66,13 @@ func Parse(text, zone string) (Times, error) {
 	if spec.Next(time.Unix(0, 0).UTC()).IsZero() {
 		return Times{}, snap.Usage(fmt.Sprintf("the schedule %q never occurs", text), hint)
 	}
-	return Times{spec: spec, zone: at}, nil
+	return Times{spec: spec, zone: at, text: fields + " " + at.String()}, nil
 }
 
 // Wall returns a moment as the time on a clock in the schedule's time zone.
 func (t Times) Wall(now time.Time) Slot { return Slot(now.In(t.zone).Format(slotFormat)) }
 
-// Next returns the first slot that begins after now.
+// Next returns the first slot that begins after now, or "" if there is none.
 func (t Times) Next(now time.Time) (Slot, time.Time) {
 	for wall := t.civil(t.Wall(now)).Add(-24 * time.Hour); ; { // clocks never change by a day
 		wall = t.spec.Next(wall)

@@ -98,7 +98,7 @@ func TestSlotsAreInOrder(t *testing.T) {
 // A bad schedule is one clear error.
 func TestBadSchedules(t *testing.T) {
 	t.Parallel()
-	for _, c := range [][2]string{{"", ""}, {"61 * * * *", ""}, {"* * * *", ""}, {"@every 1h", ""}, {"0 0 30 2 *", ""},
+	for _, c := range [][2]string{{" ", ""}, {"61 * * * *", ""}, {"* * * *", ""}, {"@every 1h", ""}, {"0 0 30 2 *", ""},
 		{"17 3 * * *", "Mars/Olympus"}, {"CRON_TZ=", ""}, {"CRON_TZ=UTC", ""}, {"17 3 * * *", "Local"},
 		{"CRON_TZ=../../etc/passwd 17 3 * * *", ""}, {strings.Repeat("*", 9999), ""}} {
 		if _, err := Parse(c[0], c[1]); snap.CodeOf(err) != snap.CodeUsage || strings.Contains(err.Error(), "\n") {

@@ -96,6 +96,15 @@ func (a *Agent) turn(ctx context.Context, t Task, choose func(*Agent, Task, *Rec
 	if err != nil {
 		return false, err
 	}
+	if r.Schedule != t.Times.text {
+		if r.Schedule != "" { // the slots of another schedule, or in another zone, are not comparable
+			r.After = t.Times.Wall(a.Now().Add(-time.Minute))
+		}
+		r.Schedule = t.Times.text
+		if err := a.Records.write(t.Target, r); err != nil {
+			return false, err
+		}
+	}
 	run, err := choose(a, t, &r)
 	if err != nil || run == nil {
 		return false, err

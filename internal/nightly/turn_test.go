@@ -229,6 +229,73 @@ func TestClockThatWasAhead(t *testing.T) {
 	}
 }
 
+// A changed schedule or time zone is followed from now on: nothing runs at once, no run is missed,
+// and no night is skipped.
+func TestChangedSchedule(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text, zone string
+		changed    string // when, in UTC
+		due        Slot   // the first
+	}{
+		"another time of day": {"0 12 * * *", "Europe/Berlin", "2026-03-02T13:30", "2026-03-03T12:00"},
+		"every hour":          {"0 * * * *", "Europe/Berlin", "2026-03-02T13:30", "2026-03-02T15:00"},
+		"a zone to the west":  {"0 3 * * *", "America/New_York", "2026-03-02T02:30", "2026-03-02T03:00"},
+	} {
+		dir, now := t.TempDir(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		var runs []Run
+		a := &Agent{Records: Records{Dir: dir}, Now: func() time.Time { return now }, Report: func(e Event) {
+			if e.Kind == Ended {
+				runs = append(runs, e.Run)
+			}
+		}}
+		turn := func(text, zone string) {
+			times, err := Parse(text, zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			step := Step{Name: "x", Do: func(context.Context, *Run, func() error) error { return nil }}
+			if _, err := a.Turn(t.Context(), Task{Target: "shop", Times: times, Steps: []Step{step}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		turn("0 3 * * *", "Europe/Berlin")
+		now = time.Date(2026, 3, 2, 2, 0, 0, 0, time.UTC)
+		turn("0 3 * * *", "Europe/Berlin")
+		for now = (Times{}).civil(Slot(c.changed)); len(runs) < 2 && now.Day() < 5; {
+			turn(c.text, c.zone)
+			now = now.Add(time.Hour)
+		}
+		if len(runs) < 2 || runs[0].Slot != "2026-03-02T03:00" || runs[1].Slot != c.due || runs[1].Missed != 0 {
+			t.Errorf("%s: %+v", name, runs)
+		}
+	}
+}
+
+// A manual run of a target without a schedule has missed no other runs.
+func TestManualRunsMissNothing(t *testing.T) {
+	t.Parallel()
+	w, dir := newWorld(1), t.TempDir()
+	w.until = -1
+	task := w.task(t)
+	task.Steps = task.Steps[2:]
+	var err error
+	if task.Times, err = Parse("", ""); err != nil {
+		t.Fatal(err)
+	}
+	a := &Agent{Records: Records{Dir: dir}, Now: func() time.Time { return w.now }, Report: func(Event) {}}
+	for range 2 {
+		if run, err := a.RunNow(t.Context(), task); err != nil || run.Missed != 0 {
+			t.Errorf("%+v, %v", run, err)
+		}
+		w.now = w.now.Add(2 * 365 * 24 * time.Hour)
+	}
+	task.Times = w.task(t).Times // it gets a schedule
+	if ran, err := a.Turn(t.Context(), task); ran || err != nil {
+		t.Errorf("ran at once: %v, %v", ran, err)
+	}
+}
+
 // A second agent leaves a target alone that another agent is working on. A manual run counts as the
 // night's run.
 func TestOneRunAtATime(t *testing.T) {
