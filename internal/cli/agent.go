@@ -260,7 +260,7 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 			"if the target has a schedule, the agent resumes it; the same command starts a new run instead")
 	}
 	if run.State == nightly.Failed {
-		return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("the step %s failed: %s", run.Step, run.Problem),
+		return &snap.Error{Code: run.Code, Detail: fmt.Sprintf("the step %s failed: %s", run.Step, run.Problem),
 			Hint: run.Hint}
 	}
 	if a.flags.json {

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -258,43 +259,49 @@ func (n night) push(ctx context.Context, r *nightly.Run, _ func() error) error {
 			result, err = n.agent.Push(ctx, client, n.target.Name, o, nil)
 		}
 	}
-	r.Pushed = result.ID
+	if err == nil {
+		r.Pushed = result.ID
+	}
 	return err
 }
 
-// failed removes the unmasked snapshot of a run that failed. The masked copy stays for inspection.
-func (n night) failed(r *nightly.Run) {
-	if err := n.remove(r.Original); err != nil {
-		n.agent.log.Warn("an unmasked snapshot could not be removed", "snapshot", r.Original, "err", err)
+// failed does the clean-up of a run that failed. The run's masked copy stays for inspection.
+func (n night) failed(*nightly.Run) {
+	if err := n.removeOld(); err != nil {
+		n.agent.log.Warn("old snapshots of the job could not be removed", "target", n.target.Name, "err", err)
 	}
 }
 
-// cleanUp removes the unmasked snapshots, and the masked copies of runs that are older than
-// [keptNights].
-func (n night) cleanUp(_ context.Context, r *nightly.Run, _ func() error) error {
+// cleanUp is the last step.
+func (n night) cleanUp(context.Context, *nightly.Run, func() error) error { return n.removeOld() }
+
+// removeOld removes the unmasked snapshots of all runs, and the masked copies of runs that are
+// older than [keptNights], except the newest copy.
+func (n night) removeOld() error {
 	record, err := n.agent.Runs().Read(n.target.Name)
-	for _, old := range record.Runs {
-		if old.Masked == r.Masked || n.agent.now().Sub(old.Began) < keptNights {
-			continue
+	newest := true
+	for _, old := range slices.Backward(record.Runs) {
+		err = errors.Join(err, n.remove(old.Original)) // abandoned runs may have left theirs
+		if !newest && n.agent.now().Sub(old.Began) >= keptNights {
+			err = errors.Join(err, n.remove(old.Masked))
 		}
-		err = errors.Join(err, n.remove(old.Masked))
-	}
-	for _, old := range record.Runs { // abandoned runs may have left theirs
-		err = errors.Join(err, n.remove(old.Original))
+		newest = newest && !n.exists(old.Masked)
 	}
 	return err
+}
+
+// exists reports whether a snapshot that the job created still exists.
+func (n night) exists(name string) bool {
+	path, err := n.agent.snapshotFile(n.target.Name, name)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	return err == nil
 }
 
 // remove deletes a snapshot that the job created, if it still exists.
 func (n night) remove(name string) error {
-	if name == "" {
-		return nil
-	}
-	path, err := n.agent.snapshotFile(n.target.Name, name)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if !n.exists(name) {
 		return nil
 	}
 	return n.agent.DeleteSnapshot(name)

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,34 @@ func TestNightlyJob(t *testing.T) {
 		if one.Type != snap.TypeSanitized || one.Name == first.Masked {
 			t.Errorf("%s (%s) stays", one.Name, one.Type)
 		}
+	}
+}
+
+// While no copy can be pushed, the job keeps the masked copies of a week, and no original.
+func TestNightlyJobThatCannotPush(t *testing.T) {
+	t.Parallel()
+	s, agent := nightShop(t)
+	objects := filepath.Join(s.dir, "backups", "objects")
+	if err := os.MkdirAll(objects, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 256 { // files in place of the folders that the profile needs
+		if err := os.WriteFile(filepath.Join(objects, fmt.Sprintf("%02x", n)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var run nightly.Run
+	for _, day := range []int{0, 8} {
+		s.late.Store(int64(time.Duration(day) * 24 * time.Hour))
+		var err error
+		run, err = agent.RunNow(t.Context(), s.task(t))
+		if err != nil || run.State != nightly.Failed || run.Step != "push" || run.Pushed != "" || run.Code == "" {
+			t.Errorf("%+v, %v", run, err)
+		}
+	}
+	all, err := s.Snapshots("")
+	if err != nil || len(all) != 1 || all[0].Name != run.Masked {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 

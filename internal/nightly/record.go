@@ -34,6 +34,7 @@ type Run struct {
 	Kills   int       `json:"kills,omitempty"`   // how many processes were killed while they worked on it
 	Missed  int       `json:"missed,omitempty"`  // number of earlier slots without a run
 	Problem string    `json:"problem,omitempty"` // the reason if it failed
+	Code    snap.Code `json:"code,omitempty"`    // of the reason
 	Hint    string    `json:"hint,omitempty"`
 
 	Original string `json:"original,omitempty"` // name of the local snapshot that it built
@@ -65,13 +66,14 @@ func (r *Record) last() *Run {
 	return &r.Runs[len(r.Runs)-1]
 }
 
-// add appends a run and marks its slot as no longer due. It removes old runs.
+// add appends a run and marks its slot as no longer due. It removes runs that were already old when
+// the previous run began, because that run had removed their copies.
 func (r *Record) add(run Run) {
-	r.After = run.Slot
-	r.Runs = append(r.Runs, run)
-	for len(r.Runs) > MinRuns && run.Began.Sub(r.Runs[0].Began) > keptRuns {
+	for len(r.Runs) > MinRuns && r.last().Began.Sub(r.Runs[0].Began) > keptRuns {
 		r.Runs = r.Runs[1:]
 	}
+	r.After = run.Slot
+	r.Runs = append(r.Runs, run)
 }
 
 // Records keeps the records of all targets in a folder.

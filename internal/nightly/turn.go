@@ -243,7 +243,7 @@ func (a *Agent) work(ctx context.Context, t Task, r *Record, run *Run) error {
 func (a *Agent) end(t Task, r *Record, run *Run, problem error) error {
 	run.State, run.Ended = Done, a.Now().UTC()
 	if problem != nil {
-		run.State, run.Problem = Failed, problem.Error()
+		run.State, run.Problem, run.Code = Failed, problem.Error(), snap.CodeOf(problem)
 		var e *snap.Error
 		if errors.As(problem, &e) {
 			run.Hint = e.Hint

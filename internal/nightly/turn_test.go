@@ -369,8 +369,12 @@ func TestFrequentRunsStayForAWeek(t *testing.T) {
 	if r.Runs[0].Masked != "0" {
 		t.Errorf("the oldest run is %s", r.Runs[0].Masked)
 	}
+	r.add(Run{Began: begin.Add(30 * 24 * time.Hour)}) // after a pause; it removes what the others made
+	if r.Runs[0].Masked != "0" {
+		t.Errorf("after a pause, the oldest run is %s", r.Runs[0].Masked)
+	}
 	r.add(Run{Began: begin.Add(30 * 24 * time.Hour)})
-	if len(r.Runs) != MinRuns {
+	if len(r.Runs) != MinRuns+1 {
 		t.Errorf("%d runs", len(r.Runs))
 	}
 }
