@@ -232,7 +232,7 @@ func (f *configFile) origin(key string) string {
 	switch {
 	case f.inEnv.Exists(key):
 		return "environment"
-	case f.inFile.Exists(key):
+	case f.inFile.Get(key) != nil:
 		return "file"
 	}
 	return "default"

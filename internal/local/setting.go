@@ -110,8 +110,9 @@ func (f *configFile) setting(path []string) Setting {
 }
 
 // Set writes a setting to the configuration file and preserves everything else in it, including
-// comments. For an invalid key or value it fails with code usage and changes nothing. overridden
-// names the environment variable that overrides the file, if there is one.
+// comments. An empty text removes the setting: its value becomes null. For an invalid key or value,
+// Set fails with code usage and changes nothing. overridden names the environment variable that
+// overrides the file, if there is one.
 func (a *Agent) Set(key, text string) (overridden string, err error) {
 	f := a.file
 	f.mu.Lock()
@@ -137,7 +138,7 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 		return "", snap.Usage(fmt.Sprintf("the file %s uses YAML syntax that snapcli cannot edit", f.path),
 			"change it with `snapcli config edit`")
 	}
-	if err := a.checkSetting(key, edited); err != nil {
+	if err := a.checkSetting(path, edited); err != nil {
 		return "", err
 	}
 	if f.inEnv.Exists(strings.Join(path, keyDelim)) {
@@ -146,8 +147,9 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 	return overridden, f.write(edited)
 }
 
-// checkSetting returns the error that a setting would cause if the file had this text.
-func (a *Agent) checkSetting(key string, text []byte) error {
+// checkSetting returns the error that a setting would cause if the file had this text and the
+// environment did not override the setting.
+func (a *Agent) checkSetting(path []string, text []byte) error {
 	tree, err := parseConfig(a.file.path, text)
 	if err != nil {
 		return err
@@ -156,10 +158,13 @@ func (a *Agent) checkSetting(key string, text []byte) error {
 	if err := inFile.Load(confmap.Provider(tree, ""), nil); err != nil {
 		return err
 	}
-	config, err := merge(inFile)
+	inEnv := a.file.inEnv.Copy()
+	inEnv.Delete(strings.Join(path, keyDelim))
+	config, err := merge(inFile, inEnv)
 	if err != nil {
 		return err
 	}
+	key := strings.Join(path, ".")
 	before := a.flawsOf(key, a.file.config)
 	for _, flaw := range a.flawsOf(key, config) {
 		if !slices.Contains(before, flaw) {
@@ -249,8 +254,11 @@ func resolveNamed(name string, t reflect.Type, v reflect.Value, parts []string) 
 	return append([]string{name}, rest...), kind
 }
 
-// parseSetting parses a value as typed on the command line.
+// parseSetting parses a value as typed on the command line. The value of an empty text is nil.
 func parseSetting(key, text string, kind reflect.Type) (any, error) {
+	if text == "" {
+		return nil, nil
+	}
 	if kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()
 	}
@@ -326,9 +334,11 @@ func valueAt(v reflect.Value, path []string) reflect.Value {
 	return v
 }
 
-// put sets the configuration's value at a path.
+// put sets the configuration's value at a path. The value nil is the zero value.
 func put(v reflect.Value, path []string, value any) {
 	switch {
+	case len(path) == 0 && value == nil:
+		v.SetZero()
 	case len(path) == 0 && v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		v.Elem().Set(reflect.ValueOf(value))

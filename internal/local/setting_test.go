@@ -23,6 +23,8 @@ func TestSetKeepsTheFile(t *testing.T) {
 			"https://c.example", "cloud: # a\n  url: https://c.example # b\n"},
 		"no value yet": {"cloud:\n  url: # the one in Europe\n  api_key: \"\"\n", "cloud.url",
 			"https://c.example", "cloud:\n  url: https://c.example # the one in Europe\n  api_key: \"\"\n"},
+		"a new target in no group": {"targets:\n# end\n", "targets.shop.source", "sqlite:///s.db",
+			"targets:\n  shop:\n    source: sqlite:///s.db\n# end\n"},
 		"an empty value": {"cloud:\n  url: \"\"  # first\n", "cloud.url", "https://c.example",
 			"cloud:\n  url: https://c.example  # first\n"},
 		"a further setting": {"cloud:\n    # the one in Europe\n    url: https://c.example\n\n# the " +
@@ -116,6 +118,32 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
+// An empty value removes a setting of any kind, and the setting can then be set again.
+func TestSetNothing(t *testing.T) {
+	t.Parallel()
+	const text = "trust:\n  own_organization: false\npostgres_tools: [/a, /b]\ntargets:\n  shop:\n" +
+		"    source: sqlite:///s.db\n    jobs: 4 # cores\n    production: true\n    subset: {percent: 5.5}\n"
+	for key, again := range map[string]string{"trust.own_organization": "false", "postgres_tools": "/a,/b",
+		"targets.shop.source": "sqlite:///s.db", "targets.shop.jobs": "4", "targets.shop.production": "true",
+		"targets.shop.subset.percent": "5.5"} {
+		a, err := openText(t, text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []Setting{{Key: key, Origin: "default"}, {key, again, "file"}} {
+			if _, err := a.Set(key, want.Value); err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+			if s, err := a.Setting(key); err != nil || s.Origin != want.Origin || want.Value != "" && s != want {
+				t.Errorf("%+v, %v", s, err)
+			}
+		}
+		if got, err := os.ReadFile(a.ConfigPath()); err != nil || string(got) != text {
+			t.Errorf("%s: %v\n%s", key, err, got)
+		}
+	}
+}
+
 // The environment overrides the file, and Set reports that.
 func TestSetUnderAVariable(t *testing.T) {
 	t.Parallel()
@@ -136,5 +164,25 @@ func TestSetUnderAVariable(t *testing.T) {
 	if keys := SettingKeys(); !slices.Contains(keys, "targets.NAME.subset.where.NAME") || !slices.Contains(keys,
 		"trust.own_organization") || slices.Contains(keys, "targets.NAME.-") {
 		t.Errorf("keys %v", keys)
+	}
+}
+
+// A setting may need another one that only the environment sets.
+func TestSetWithTheRestInVariables(t *testing.T) {
+	t.Parallel()
+	a, err := openText(t, "targets:\n  shop:\n    sanitize: {sql: m.sql}\n", map[string]string{
+		"SNAPCLI_TARGETS__SHOP__SOURCE": "sqlite:///s.db", "SNAPCLI_TARGETS__SHOP__JOBS": "4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	masks := filepath.Join(filepath.Dir(a.ConfigPath()), "m.sql")
+	if err := os.WriteFile(masks, []byte("SELECT 1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Set("targets.shop.schedule", "17 3 * * *"); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.Set("targets.shop.jobs", "-1"); snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("a variable hid a bad value: %v", err)
 	}
 }

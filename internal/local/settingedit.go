@@ -100,7 +100,7 @@ func (e *settingEdit) add(parent *ast.MappingValueNode, node ast.Node, until int
 func (e *settingEdit) clear(node ast.Node) error {
 	m, ok := node.(*ast.MappingNode)
 	if !ok {
-		if node.Type() == ast.NullType && node.GetToken().Value != "null" && node.GetToken().Value != "~" {
+		if node.Type() == ast.NullType && !isWrittenNull(node) {
 			return nil
 		}
 		return errForm
@@ -111,6 +111,9 @@ func (e *settingEdit) clear(node ast.Node) error {
 	}
 	return e.splice(from.Line-1, from.Column-1, to.Column-from.Column+1, "")
 }
+
+// isWrittenNull reports whether a null is written out, as null or ~.
+func isWrittenNull(node ast.Node) bool { return node.GetToken().Type == token.NullType }
 
 // insert writes a whole entry, including its missing groups, before a line.
 func (e *settingEdit) insert(line int, indent string, path []string) error {
@@ -142,6 +145,9 @@ func (e *settingEdit) replace(at *ast.MappingValueNode, until int) error {
 	}
 	switch v := at.Value.(type) {
 	case *ast.NullNode:
+		if tok := v.GetToken(); isWrittenNull(v) {
+			return e.splice(tok.Position.Line-1, tok.Position.Column-1, len(tok.Value), text)
+		}
 		colon := at.Start.Position
 		return e.splice(colon.Line-1, colon.Column, 0, " "+text)
 	case *ast.SequenceNode:
