@@ -90,13 +90,19 @@ func acceptURL(raw *string, before string) error {
 	return err
 }
 
-// RemoveTarget removes a target from config.yaml. Its snapshots remain.
+// RemoveTarget removes a target from config.yaml. Its snapshots remain. It fails with code usage if
+// the environment also defines the target.
 func (a *Agent) RemoveTarget(name string) error {
 	t, err := a.Target(name)
 	if err != nil {
 		return err
 	}
-	return a.file.editTarget(t.Name, func(*Target) (*Target, error) { return nil, nil })
+	err = a.file.editTarget(t.Name, func(*Target) (*Target, error) { return nil, nil })
+	if _, stays := a.Config().Targets[t.Name]; err == nil && stays {
+		err = snap.Usage(fmt.Sprintf("environment variables still define the target %q", t.Name),
+			fmt.Sprintf("unset the variables %s__...", envName(sectionTargets+keyDelim+t.Name)))
+	}
+	return err
 }
 
 // CheckURL returns an error of code usage if a database URL is not valid. It makes no connection.
