@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,6 +71,7 @@ func (a *app) serveAgent(ctx context.Context) error {
 	if len(agent.Scheduled()) == 0 {
 		a.warn("no target has a schedule yet; add one with `snapcli config edit`")
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // the end of the program that reads the log ends nothing
 	ticker := time.NewTicker(agentTick)
 	defer ticker.Stop()
 	n := nightly.Agent{Records: agent.Runs(), Now: a.now, Report: p.event}

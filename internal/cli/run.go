@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 
@@ -63,6 +64,10 @@ func (e exited) Error() string { return fmt.Sprintf("the command ended with exit
 
 func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOptions, pull bool) error {
 	program, err := exec.LookPath(words[0])
+	if errors.Is(err, fs.ErrPermission) {
+		return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("the program %q is not executable", words[0]),
+			Hint: fmt.Sprintf("run `chmod +x %s`", snap.ShellWord(words[0])), Cause: err}
+	}
 	if err != nil {
 		return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no program %q", words[0]),
 			Hint: "check the command after --", Cause: err}

@@ -15,10 +15,11 @@ type signalRelay struct {
 	done    chan struct{}
 }
 
-// relaySignals catches signals until stop is called, and holds them until pass is called.
+// relaySignals catches signals until stop is called, and holds them until pass is called. Signals
+// that this process ignores, such as SIGHUP under nohup, stay ignored, also by the command.
 func relaySignals() *signalRelay {
 	c := &signalRelay{signals: make(chan os.Signal, 16), done: make(chan struct{})}
-	signal.Notify(c.signals, relayedSignals...)
+	signal.Notify(c.signals, slices.DeleteFunc(slices.Clone(relayedSignals), signal.Ignored)...)
 	return c
 }
 
