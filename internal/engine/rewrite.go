@@ -13,8 +13,8 @@ import (
 // Rewriter is an engine that can mask the values in a dump by column.
 type Rewriter interface {
 	// Inspect returns every table and column of a dump, with up to the given number of sampled
-	// values per column. It may leave unpacked data in o.TempDir for a Rewrite of the same dump
-	// with the same folder.
+	// values per column, see [EnoughSamples]. It may leave unpacked data in o.TempDir for a
+	// Rewrite of the same dump with the same folder.
 	Inspect(ctx context.Context, d Dump, samples int, o Options) (Contents, error)
 
 	// Rewrite writes the dump to w with the plan applied. It fails if the plan does not cover every
@@ -175,10 +175,24 @@ func uncovered(what string) error {
 		Hint: "give it a rule, or list it under keep"}
 }
 
-// AddSample adds a value to the samples, unless it is already one of them or limit is reached.
+// AddSample adds a value to the samples of a column, unless it is already one of them or the column
+// has enough samples.
 func AddSample(samples []string, value string, limit int) []string {
-	if len(samples) >= limit || slices.Contains(samples, value) {
+	if EnoughSamples(samples, limit) || slices.Contains(samples, value) {
 		return samples
 	}
 	return append(samples, value)
+}
+
+// EnoughSamples reports whether a column needs no more samples: it has limit of them, or more than
+// 1 MiB of them.
+func EnoughSamples(samples []string, limit int) bool {
+	if len(samples) >= limit {
+		return true
+	}
+	size := 0
+	for _, s := range samples {
+		size += len(s)
+	}
+	return size > 1<<20
 }

@@ -257,12 +257,19 @@ func (c *column) typeMisfit(mask string) string {
 	if mask == "coordinates" && c.typ.Class == personal.Point && slices.ContainsFunc(c.samples, isBinaryPoint) {
 		return fmt.Sprintf("the values of its type %s are binary", c.Type)
 	}
+	if mask == "key" && c.typ.Dims == 0 && slices.ContainsFunc(c.samples, isLong) {
+		return "its values are too long"
+	}
 	anyType := mask == "dictionary" || mask == "replace"
 	if c.typ.Class != personal.Text && !anyType && !slices.Contains(suited[c.typ.Class], mask) && !c.loose() {
 		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, mask)
 	}
 	return ""
 }
+
+// isLong reports whether the mask key is too slow for a value. Its time grows with the square of
+// the length.
+func isLong(sample string) bool { return len(sample) > 10_000 }
 
 // isBinaryPoint reports whether a point has MySQL's binary form rather than PostgreSQL's form
 // (1,2).

@@ -9,6 +9,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/personal"
 )
 
 // watchedOf returns the values to search for if a column has this original.
@@ -319,5 +320,47 @@ func TestKeptPathsAreNoCoincidence(t *testing.T) {
 		if len(l.Coincidences()) > 0 || l.Result(false, FixByRule) == nil {
 			t.Errorf("%s: a kept original is called a coincidence", rule)
 		}
+	}
+}
+
+// Only the beginning of a long original is searched for. It finds the whole original.
+func TestLongOriginals(t *testing.T) {
+	t.Parallel()
+	long := "x" + strings.Repeat("0123456789abcdefgé", 8<<20/19)
+	c := engine.Contents{Tables: []engine.Shape{{Name: "paper", Columns: []engine.Column{{Name: "text", Type: "text"}},
+		Samples: [][]string{{long}}}}}
+	p, err := mustRules(t, "tables: {paper: {columns: {text: redact}}}").Prepare(c, testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range append(Originals(c, ""), p.Watch...) {
+		if len(w.Value) > 2*maxWatched {
+			t.Errorf("a value of %d bytes is searched for", len(w.Value))
+		}
+	}
+	for stream, want := range map[string]bool{"before " + long + " after": true, long[:maxWatched/2]: false} {
+		s := NewScanner(io.Discard, p.Watch)
+		if _, err := s.Write([]byte(stream)); err != nil || s.Leaked() != want {
+			t.Errorf("%d bytes: %v, %v", len(stream), s.Leaked(), err)
+		}
+	}
+	l := NewLocator(Originals(c, ""))
+	l.Plan(engine.Plan{}, c).Tables[[2]string{"", "paper"}].Columns["text"](long)
+	if err := l.Result(true, FixBySQL); err != nil {
+		t.Errorf("an unchanged column is called a leak: %v", err)
+	}
+	p, err = mustRules(t, `tables: {paper: {columns: {text: {mask: replace, pattern: "é$", otherwise: keep}}}}`).
+		Prepare(c, testKey)
+	if err != nil || len(p.Watch) > 0 {
+		t.Errorf("%d beginnings that the rule keeps are searched for, %v", len(p.Watch), err)
+	}
+}
+
+// The error for a rule does not try the mask key on long values, because that takes very long.
+func TestKeyOfLongValues(t *testing.T) {
+	t.Parallel()
+	c := &column{typ: personal.ParseType("text"), samples: []string{strings.Repeat("abc123", 1<<20)}}
+	if why := misfit(testKey, ColumnRule{Mask: "key"}, c); why != "its values are too long" {
+		t.Error(why)
 	}
 }

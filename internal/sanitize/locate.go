@@ -102,7 +102,7 @@ func (l *Locator) record(label, before, v string) {
 			l.coincidences[at] = true
 			return
 		}
-		if w.Column == label && w.Value == v {
+		if w.Column == label && w.Value == watchedPart(v) {
 			l.same[at] = true
 			return
 		}
@@ -215,8 +215,8 @@ func Originals(c engine.Contents, sql string) []Watched {
 				continue
 			}
 			for _, v := range t.Samples[i] {
-				if worthWatching(v, k.typ) {
-					all = append(all, Watched{Column: k.label, Value: v})
+				if text := watchedPart(v); worthWatching(text, k.typ) {
+					all = append(all, Watched{Column: k.label, Value: text})
 				}
 			}
 		}

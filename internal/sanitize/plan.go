@@ -132,14 +132,15 @@ func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask) {
 		kept := map[string]bool{}
 		if masked, null := mask(v); !null {
 			for _, piece := range c.pieces(masked) {
-				kept[piece.value] = true
+				kept[watchedPart(piece.value)] = true
 			}
 		}
 		for _, piece := range c.pieces(v) {
-			if kept[piece.value] || !worthWatching(piece.value, piece.typ) || !watchedRule(rule, piece.value) {
+			text := watchedPart(piece.value)
+			if kept[text] || !worthWatching(text, piece.typ) || !watchedRule(rule, text) {
 				continue
 			}
-			original := Watched{Column: c.label, Value: piece.value}
+			original := Watched{Column: c.label, Value: text}
 			p.Originals = append(p.Originals, original)
 			p.Watch = append(p.Watch, p.Forms(original)...)
 		}

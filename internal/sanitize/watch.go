@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"snap/internal/personal"
 )
@@ -14,6 +15,23 @@ const (
 	minDigits = 7
 	minNumber = 11
 )
+
+// maxWatched is the length in bytes up to which an original is searched for as a whole.
+const maxWatched = 4 << 10
+
+// watchedPart returns the part of an original to search for: all of it, or the beginning of a long
+// one. The part ends neither inside a character nor inside a number, of which a finder finds no
+// parts.
+func watchedPart(v string) string {
+	if len(v) <= maxWatched {
+		return v
+	}
+	end := maxWatched
+	for end > 0 && !utf8.RuneStart(v[end]) {
+		end--
+	}
+	return strings.TrimRight(v[:end], "0123456789")
+}
 
 var dateForm = regexp.MustCompile(`^([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./][0-9]{1,2}[-./][0-9]{4})`)
 

@@ -111,7 +111,7 @@ func sampleRows(t *engine.Shape, columns []engine.Column, s statement, limit int
 	for line := range rowsOf(s.rows) {
 		enough := true
 		for _, seen := range t.Samples {
-			enough = enough && len(seen) >= limit
+			enough = enough && engine.EnoughSamples(seen, limit)
 		}
 		if enough && !all {
 			return nil

@@ -147,6 +147,7 @@ func shapeOf(t tableData, known []engine.Table) engine.Shape {
 func sampleRows(d *dumpReader, s *engine.Shape, limit int, o engine.Options) error {
 	lines, wanting := &lineReader{d: d}, len(s.Columns)
 	observers, all := o.Observers(s.Schema, s.Name, s.Columns)
+	full := make([]bool, len(s.Columns))
 	sampled := make([]map[string]bool, len(s.Columns)) // the short fields of each column
 	for i := range sampled {
 		sampled[i] = map[string]bool{}
@@ -167,12 +168,12 @@ func sampleRows(d *dumpReader, s *engine.Shape, limit int, o engine.Options) err
 			if observers[i] != nil && string(field) != `\N` {
 				observers[i](d.stored.Text(unescape(field)))
 			}
-			if len(s.Samples[i]) < limit && !sampled[i][string(field)] && string(field) != `\N` {
+			if !full[i] && !sampled[i][string(field)] && string(field) != `\N` {
 				if len(field) <= maxCachedField {
 					sampled[i][string(field)] = true
 				}
-				if s.Samples[i] = engine.AddSample(s.Samples[i], d.stored.Text(unescape(field)),
-					limit); len(s.Samples[i]) == limit {
+				s.Samples[i] = engine.AddSample(s.Samples[i], d.stored.Text(unescape(field)), limit)
+				if full[i] = engine.EnoughSamples(s.Samples[i], limit); full[i] {
 					wanting--
 				}
 			}

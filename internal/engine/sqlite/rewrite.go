@@ -148,10 +148,22 @@ func inspect(ctx context.Context, db *sql.DB, samples int, o engine.Options) (en
 	return c, nil
 }
 
-func sample(ctx context.Context, db *sql.DB, table, column string, limit int) ([]string, error) {
-	return texts(ctx, db,
-		fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS TEXT) FROM (SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL LIMIT "+
-			"20000) LIMIT %[3]d", quote(column), quote(table), limit))
+// sample returns samples of a column, from its first 20,000 values that are not NULL.
+func sample(ctx context.Context, db *sql.DB, table, column string, limit int) (samples []string, err error) {
+	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS TEXT) FROM (SELECT %[1]s FROM %[2]s "+
+		"WHERE %[1]s IS NOT NULL LIMIT 20000)", quote(column), quote(table)))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for !engine.EnoughSamples(samples, limit) && rows.Next() {
+		var value string
+		if err := rows.Scan(&value); err != nil {
+			return nil, err
+		}
+		samples = engine.AddSample(samples, value, limit)
+	}
+	return samples, rows.Err()
 }
 
 // allValues calls see with every value of a column except NULL. It does nothing if see is nil.
