@@ -198,23 +198,21 @@ func (r *Rules) inheritAt(f *facts, c *column) {
 // the rule in the result of [Rules.matched].
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
-	for _, exact := range []bool{true, false} {
-		for _, pattern := range sortedKeys(r.Tables) {
-			if exact != (pattern == table) || !match(pattern, table) {
-				continue
+	for _, pattern := range append([]string{table}, r.patterns...) {
+		if !match(pattern, table) {
+			continue
+		}
+		columns := r.Tables[pattern].Columns
+		if rule, ok := columns[column]; ok {
+			return rule, pattern + "\x00" + column, true
+		}
+		for _, c := range sortedKeys(columns) {
+			if match(c, column) {
+				return columns[c], pattern + "\x00" + c, true
 			}
-			columns := r.Tables[pattern].Columns
-			if rule, ok := columns[column]; ok {
-				return rule, pattern + "\x00" + column, true
-			}
-			for _, c := range sortedKeys(columns) {
-				if match(c, column) {
-					return columns[c], pattern + "\x00" + c, true
-				}
-			}
-			if r.dropsBy(pattern, table) {
-				return ColumnRule{Mask: "null"}, pattern, true
-			}
+		}
+		if r.dropsBy(pattern, table) {
+			return ColumnRule{Mask: "null"}, pattern, true
 		}
 	}
 	if rule, ok := r.inherited[table+"."+column]; ok {

@@ -41,9 +41,10 @@ type Rules struct {
 	// SchemaLiterals says how to treat originals in the SQL of the schema: keep, redact or stop.
 	SchemaLiterals string `yaml:"schema_literals"`
 
-	path   string
-	sha256 string
-	places map[[2]string]string // the lines and columns of rules; see positions
+	path     string
+	sha256   string
+	places   map[[2]string]string // the lines and columns of rules; see positions
+	patterns []string             // the keys of Tables with a *, sorted
 
 	originals avoided // originals that masks could draw, by mask; see Every
 	words     map[string]bool
@@ -138,6 +139,11 @@ func parseRules(path string, text []byte) (*Rules, error) {
 	}
 	sum := sha256.Sum256(text)
 	r.sha256, r.places = hex.EncodeToString(sum[:]), positions(text)
+	for _, table := range sortedKeys(r.Tables) {
+		if strings.Contains(table, "*") {
+			r.patterns = append(r.patterns, table)
+		}
+	}
 	return r, r.validate()
 }
 
