@@ -130,6 +130,29 @@ func TestFirstRulesOfUniqueComposites(t *testing.T) {
 	}
 }
 
+// Only the indexed columns of a unique index must stay unique. Its name, its condition and the
+// columns that it includes have no effect.
+func TestColumnsOfUniqueIndexes(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]string{
+		"CREATE UNIQUE INDEX box ON public.shop USING btree (at) INCLUDE (who) WHERE (branches IS NOT NULL)": "at",
+		"create unique index i on shop (WHO, lower(box)) where at = 1":                                       "who box",
+	} {
+		c := withAddress()
+		c.Tables[0].Definitions = []string{sql}
+		f := factsOf(c)
+		var got []string
+		for _, col := range c.Tables[0].Columns {
+			if f.columns[columnID{"public", "shop", col.Name}].unique {
+				got = append(got, col.Name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %s", sql, got, want)
+		}
+	}
+}
+
 // Values of composite types are read exactly as they were written, regardless of their content.
 func TestRowsAreReadAsWritten(t *testing.T) {
 	t.Parallel()

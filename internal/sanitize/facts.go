@@ -42,17 +42,21 @@ type boundExpr struct {
 type facts struct {
 	tables  []engine.Shape
 	columns map[columnID]*column
+	folded  map[columnID]*column // the columns of tables without a schema, by their names in lower case
 }
 
 // factsOf combines a dump's contents with its schema description, which is nil in snapshots of
 // older versions.
 func factsOf(c engine.Contents) *facts {
-	f := &facts{tables: c.Tables, columns: map[columnID]*column{}}
+	f := &facts{tables: c.Tables, columns: map[columnID]*column{}, folded: map[columnID]*column{}}
 	for _, t := range c.Tables {
 		for i, col := range t.Columns {
 			id := columnID{t.Schema, t.Name, col.Name}
 			f.columns[id] = &column{Column: col, id: id, label: tableLabel(t) + "." + col.Name, samples: t.Samples[i],
 				typ: personal.ParseType(col.Type)}
+			if t.Schema == "" {
+				f.folded[id.folded()] = f.columns[id]
+			}
 		}
 		f.definitions(t)
 	}
@@ -63,11 +67,25 @@ func factsOf(c engine.Contents) *facts {
 	return f
 }
 
+func (id columnID) folded() columnID {
+	return columnID{id[0], strings.ToLower(id[1]), strings.ToLower(id[2])}
+}
+
+// find returns a column by its name, or nil. In SQLite and MySQL, where tables have no schema, the
+// name can be written in another case.
+func (f *facts) find(table schema.Name, name string) *column {
+	id := columnID{table.Schema, table.Name, name}
+	if c := f.columns[id]; c != nil {
+		return c
+	}
+	return f.folded[id.folded()]
+}
+
 // addSchema adds the facts in a schema description.
 func (f *facts) addSchema(s *schema.Schema) {
 	for _, t := range s.Tables {
 		for _, col := range t.Columns {
-			if known := f.columns[columnID{t.Schema, t.Name.Name, col.Name}]; known != nil {
+			if known := f.find(t.Name, col.Name); known != nil {
 				known.describe(col, s)
 				known.ignoresCase = foldsCase(col, t)
 			}
@@ -95,7 +113,7 @@ func (f *facts) partitions(s *schema.Schema) {
 		}
 		for _, table := range partitionsOf(s, t.Name) {
 			for _, name := range names {
-				if c := f.columns[columnID{table.Schema, table.Name, name}]; c != nil {
+				if c := f.find(table, name); c != nil {
 					c.partitionKey = true
 				}
 			}
@@ -113,8 +131,8 @@ func (c *column) describe(d schema.Column, s *schema.Schema) {
 	if d.Check != nil {
 		c.checks = append(c.checks, boundExpr{*d.Check, d.Name})
 	}
-	if len(t.Labels) > 0 {
-		c.typ.Labels = t.Labels
+	if len(t.Labels) > 0 { // a label can have a character that ParseType does not expect
+		c.typ = personal.Type{Class: personal.Enum, Name: t.Name, Labels: t.Labels}
 	}
 	same := func(n schema.Name) bool { return t.Own && n.Name == t.Name && n.Schema == t.Schema }
 	for depth := 0; depth < 10 && t.Own; depth++ {
@@ -153,7 +171,7 @@ func typeOf(t schema.Type) personal.Type {
 
 // constraints adds the facts about columns that follow from their table's constraints.
 func (f *facts) constraints(t schema.Table, s *schema.Schema) {
-	at := func(name string) *column { return f.columns[columnID{t.Schema, t.Name.Name, name}] }
+	at := func(name string) *column { return f.find(t.Name, name) }
 	unique := func(columns []schema.KeyColumn, alone bool) {
 		for _, k := range columns {
 			if c := at(k.Name); c != nil {
@@ -193,16 +211,14 @@ func (f *facts) foreignKey(table schema.Name, k schema.ForeignKey, s *schema.Sch
 	targets := partitionsOf(s, k.To)
 	for _, from := range partitionsOf(s, table) {
 		for i, name := range k.Columns[:min(len(k.Columns), len(to))] {
-			c := f.columns[columnID{from.Schema, from.Name, name}]
+			c := f.find(from, name)
 			if c == nil {
 				continue
 			}
 			c.referencedTable, c.linked = k.To.Name, true
 			for _, target := range targets {
-				id := columnID{target.Schema, target.Name, to[i]}
-				c.references = append(c.references, id)
-				if other := f.columns[id]; other != nil {
-					other.linked = true
+				if other := f.find(target, to[i]); other != nil {
+					c.references, other.linked = append(c.references, other.id), true
 				}
 			}
 		}
@@ -222,10 +238,11 @@ func partitionsOf(s *schema.Schema, table schema.Name) []schema.Name {
 	return all
 }
 
-// primaryKey returns the columns of a table's primary key.
+// primaryKey returns the columns of a table's primary key. In SQLite, the case of the table's name
+// is ignored.
 func primaryKey(s *schema.Schema, table schema.Name) []string {
 	for _, t := range s.Tables {
-		if t.Name != table {
+		if t.Name != table && (table.Schema != "" || !strings.EqualFold(t.Name.Name, table.Name)) {
 			continue
 		}
 		for _, k := range t.Keys {
@@ -269,22 +286,28 @@ func (c *column) hasUnknownCheck() bool {
 }
 
 // definitions reads the SQL of indexes and checks that the schema description may omit, such as
-// unique indexes with a condition. It marks the columns of a unique index as unique, and counts for
-// each column the checks that mention it.
+// unique indexes with a condition. It marks the columns of a unique index as unique, except those
+// that are only included or in its condition. For each column, it counts the checks that mention
+// it.
 func (f *facts) definitions(t engine.Shape) {
 	for _, sql := range t.Definitions {
+		sql = strings.ToLower(sql)
+		isUnique, isCheck := strings.HasPrefix(sql, "create unique index"), strings.HasPrefix(sql, "check")
+		if isUnique {
+			_, sql, _ = strings.Cut(sql, "(")
+			sql, _, _ = strings.Cut(sql, " include (")
+			sql, _, _ = strings.Cut(sql, " where ")
+		}
 		words := wordsOf(sql)
-		upper := strings.ToUpper(sql)
-		isUnique := strings.HasPrefix(upper, "CREATE UNIQUE INDEX")
 		for _, col := range t.Columns {
-			if !words[col.Name] {
+			if !words[strings.ToLower(col.Name)] {
 				continue
 			}
 			c := f.columns[columnID{t.Schema, t.Name, col.Name}]
 			c.unique = c.unique || isUnique
-			c.ignoresCase = c.ignoresCase || isUnique && (strings.Contains(upper, "LOWER(") ||
-				strings.Contains(upper, "UPPER(") || strings.Contains(upper, "NOCASE"))
-			if strings.HasPrefix(upper, "CHECK") {
+			c.ignoresCase = c.ignoresCase || isUnique && (strings.Contains(sql, "lower(") ||
+				strings.Contains(sql, "upper(") || strings.Contains(sql, "nocase"))
+			if isCheck {
 				c.sqlChecks++
 			}
 		}

@@ -155,9 +155,6 @@ func (r *Rules) brokenReference(f *facts, c *column, chosen map[columnID]ColumnR
 	}
 	for _, id := range c.references {
 		to := f.columns[id]
-		if to == nil {
-			continue
-		}
 		if slices.ContainsFunc(f.tables, func(t engine.Shape) bool {
 			return t.Schema == id[0] && t.Name == id[1] && r.drops(t)
 		}) {

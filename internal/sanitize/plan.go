@@ -182,9 +182,6 @@ func (r *Rules) inherit(f *facts) {
 
 func (r *Rules) inheritAt(f *facts, c *column) {
 	for _, id := range c.references {
-		if f.columns[id] == nil {
-			continue
-		}
 		rule, _, _ := r.find(engine.Shape{Schema: id[0], Name: id[1]}, id[2])
 		if rule.ToReferences {
 			r.inherited[c.label] = rule

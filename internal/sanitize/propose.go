@@ -215,9 +215,7 @@ func groups(f *facts) [][]*column {
 			c := f.columns[columnID{t.Schema, t.Name, col.Name}]
 			order = append(order, c)
 			for _, to := range c.references {
-				if f.columns[to] != nil {
-					leader[find(c.id)] = find(to)
-				}
+				leader[find(c.id)] = find(to)
 			}
 		}
 	}

@@ -129,3 +129,27 @@ func TestRowMasksFit(t *testing.T) {
 		t.Errorf("a condition in a foreign key: %v", err)
 	}
 }
+
+// SQLite ignores the case of names, so a reference can write them in another case.
+func TestReferencesInOtherCase(t *testing.T) {
+	t.Parallel()
+	for _, link := range []schema.ForeignKey{
+		{Columns: []string{"Person"}, To: schema.Name{Name: "PERSON"}, ToColumns: []string{"ID"}},
+		{Columns: []string{"person"}, To: schema.Name{Name: "Person"}},
+	} {
+		c := people(link)
+		c.Tables[0].Columns[0].Name = "id"
+		rules := mustRules(t, "keep: ['visit.*']\ntables:\n  person: {columns: {'*': redact, "+
+			"id: {mask: key, apply_to_references: true}}}\n")
+		p, err := rules.Prepare(c, testKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mask := p.Chosen[[2]string{"", "visit"}]["person"]; mask != "key" {
+			t.Errorf("%v: the reference is masked by %s", link, mask)
+		}
+		if text, err := Suggest(c); err != nil || strings.Count(string(text), "equal in tables that refer") != 2 {
+			t.Errorf("%v: %v in\n%s", link, err, text)
+		}
+	}
+}
