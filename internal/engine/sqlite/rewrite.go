@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -437,16 +438,17 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	sets, decodes := make([]string, len(m.columns)), []string(nil)
+	sets, decodes, inTwo := make([]string, len(m.columns)), make([]string, len(m.columns)), false
 	for i, column := range m.columns {
 		sets[i] = fmt.Sprintf("%[1]s = snapcli_mask(%[2]d, %[1]s%[3]s)", quote(column), i, m.masks[i].needs)
+		decodes[i] = fmt.Sprintf("%[1]s = %[1]s", quote(column)) // so that SQLite checks its constraints
 		if m.masks[i].twice {
-			decodes = append(decodes, fmt.Sprintf("%[1]s = snapcli_decode(%[1]s)", quote(column)))
+			inTwo, decodes[i] = true, fmt.Sprintf("%[1]s = snapcli_decode(%[1]s)", quote(column))
 		}
 	}
 	update := "UPDATE OR ABORT " + quote(m.table) + " SET "
 	steps := []string{update + strings.Join(sets, ", ")}
-	if len(decodes) > 0 {
+	if inTwo {
 		steps = append([]string{"PRAGMA ignore_check_constraints = on"}, append(steps,
 			"PRAGMA ignore_check_constraints = off", update+strings.Join(decodes, ", "))...)
 	}
@@ -454,16 +456,20 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 }
 
 func maskFailure(table string, err error) error {
-	if code(err) == codes.SQLITE_CONSTRAINT {
-		return &snap.Error{
-			Code: snap.CodeInvalid,
-			Detail: fmt.Sprintf("the masks of the table %s violate one of its constraints: %s", table,
-				strings.TrimSpace(err.Error())),
-			Hint:  "use the mask \"hash\" for values that must stay unique",
-			Cause: err,
-		}
+	if code(err) != codes.SQLITE_CONSTRAINT {
+		return err
 	}
-	return err
+	hint := "choose masks whose results the constraint allows"
+	if strings.Contains(err.Error(), "UNIQUE") {
+		hint = "use the mask \"hash\" for values that must stay unique"
+	}
+	return &snap.Error{
+		Code: snap.CodeInvalid,
+		Detail: fmt.Sprintf("the masks of the table %s violate one of its constraints: %s", table,
+			strings.TrimSpace(err.Error())),
+		Hint:  hint,
+		Cause: err,
+	}
 }
 
 // dropTriggers drops the triggers, so that masking fires none, and returns the statements that
@@ -643,12 +649,16 @@ func (s *scratch) openWith(ctx context.Context, d *sqlite3.Driver) (*sql.DB, err
 	return confine(ctx, d, s.path, query)
 }
 
-// textOf returns a value that is not NULL as the string to mask.
+// textOf returns a value that is not NULL as the string to mask. Real numbers have an exponent only
+// if they are very large or small.
 func textOf(value driver.Value) string {
 	switch v := value.(type) {
 	case int64:
 		return strconv.FormatInt(v, 10)
 	case float64:
+		if size := math.Abs(v); size >= 1 && size < 1e21 {
+			return strconv.FormatFloat(v, 'f', -1, 64)
+		}
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case []byte:
 		return string(v)
@@ -658,7 +668,8 @@ func textOf(value driver.Value) string {
 
 // apply masks a value. If possible, the result has the same storage class as the value. If the result
 // is a number that is too large for an integer, it is masked again: different integers then stay
-// different if the mask is a permutation.
+// different if the mask is a permutation. If a mask changes the letter of an exponent, it gets the
+// number without exponent.
 func apply(mask engine.Mask, value driver.Value) driver.Value {
 	if value == nil {
 		return nil
@@ -667,7 +678,7 @@ func apply(mask engine.Mask, value driver.Value) driver.Value {
 	if null {
 		return nil
 	}
-	switch value.(type) {
+	switch v := value.(type) {
 	case int64:
 		n, err := strconv.ParseInt(masked, 10, 64)
 		for i := 0; errors.Is(err, strconv.ErrRange) && !null && i < maxRepeats; i++ {
@@ -681,7 +692,14 @@ func apply(mask engine.Mask, value driver.Value) driver.Value {
 			return n
 		}
 	case float64:
-		if f, err := strconv.ParseFloat(masked, 64); err == nil {
+		f, err := strconv.ParseFloat(masked, 64)
+		if err != nil {
+			if masked, null = mask(strconv.FormatFloat(v, 'f', -1, 64)); null {
+				return nil
+			}
+			f, err = strconv.ParseFloat(masked, 64)
+		}
+		if err == nil {
 			return f
 		}
 	case []byte:

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -314,5 +315,56 @@ func TestMasksThatBreakForeignKeys(t *testing.T) {
 				t.Errorf("REFERENCES %s, %s: %v", refers, columns, err)
 			}
 		}
+	}
+}
+
+// Real numbers stay real numbers if a mask replaces letters and digits, however large or small the
+// numbers are.
+func TestRealNumbers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
+	makeDB(t, from, `CREATE TABLE a (v NUMERIC);
+		INSERT INTO a VALUES (1234567.5), (-99999999.25), (0.00001), (1e21), (-1e300), (5e-324)`)
+	d, _ := dumped(t, from)
+	plan := keepAll(t, d)
+	plan.Tables[[2]string{"", "a"}].Columns["v"] = func(v string) (string, bool) {
+		return strings.Map(func(c rune) rune {
+			switch {
+			case c >= '0' && c <= '9':
+				return '7'
+			case c >= 'a' && c <= 'z':
+				return 'x'
+			}
+			return c
+		}, v), false
+	}
+	if err := rewritten(t, d, plan, to); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rowsOf(t, to, d.Info.Tables[0]) {
+		if _, ok := row[0].(float64); !ok {
+			t.Errorf("%T %v", row[0], row[0])
+		}
+	}
+}
+
+// A mask that violates a check is refused, also if another column is masked in two steps.
+func TestMasksThatViolateChecks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from := filepath.Join(dir, "from.db")
+	makeDB(t, from, "CREATE TABLE a (code TEXT UNIQUE, v TEXT CHECK (v <> 'x')); INSERT INTO a VALUES ('b', 'c')")
+	d, _ := dumped(t, from)
+	plan := keepAll(t, d)
+	a := plan.Tables[[2]string{"", "a"}]
+	a.Columns["code"], a.Permuted = reversed, []string{"code"}
+	a.Columns["v"] = func(string) (string, bool) { return "x", false }
+	plan.Tables[[2]string{"", "a"}] = a
+	err := rewritten(t, d, plan, filepath.Join(dir, "to.db"))
+	var hint *snap.Error
+	if !errors.As(err, &hint) || hint.Code != snap.CodeInvalid || !strings.Contains(hint.Detail, "CHECK") ||
+		strings.Contains(hint.Hint, "hash") {
+		t.Errorf("%v", err)
 	}
 }
