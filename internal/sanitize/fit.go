@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"snap"
@@ -64,12 +65,14 @@ func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mas
 		mask = bounded(mask, c.typ)
 	case c.typ.Class == personal.Year:
 		mask = withinYears(mask)
+	case c.id[0] == "" && c.typ.Name == "timestamp" && rule.Mask == "shift":
+		mask = withinTimestamps(mask)
 	case c.typ.Class == personal.Decimal && c.typ.Digits > 0:
 		mask = scaled(mask, c.typ)
 	case c.typ.Class == personal.JSON && rule.Mask == "redact":
 		mask = text(redactJSON)
 	case c.typ.Class == personal.UUID && rule.Mask == "hash":
-		mask = asUUID(mask)
+		mask = asUUID(mask, c)
 	}
 	if c.NotNull && rule.Mask != "null" {
 		mask = filled(mask, c.typ)
@@ -132,6 +135,26 @@ func withinYears(mask engine.Mask) engine.Mask {
 	}
 }
 
+// withinTimestamps wraps a mask that moves dates, so that they stay within MySQL's type TIMESTAMP:
+// if the type's limit is in the way, the date moves as far in the other direction.
+func withinTimestamps(mask engine.Mask) engine.Mask {
+	isInside := func(v string) bool {
+		return len(v) >= 10 && v >= "1970-01-01 00:00:01" && v < "2038-01-19 03:14:08"
+	}
+	return func(v string) (string, bool) {
+		masked, null := mask(v)
+		if null || !isInside(v) || isInside(masked) {
+			return masked, null
+		}
+		original, err := time.Parse(time.DateOnly, v[:10])
+		moved, err2 := time.Parse(time.DateOnly, masked[:10])
+		if err != nil || err2 != nil {
+			return masked, false
+		}
+		return original.Add(original.Sub(moved)).Format(time.DateOnly) + v[10:], false
+	}
+}
+
 // scaled wraps a mask so that numbers do not have more digits than their type allows. It cuts
 // decimals, because rounding can add a digit before the point.
 func scaled(mask engine.Mask, t personal.Type) engine.Mask {
@@ -158,11 +181,16 @@ func scaled(mask engine.Mask, t personal.Type) engine.Mask {
 	}
 }
 
-func asUUID(mask engine.Mask) engine.Mask {
+// asUUID wraps the mask hash so that its results are UUIDs. MariaDB stores some UUIDs of unusual
+// versions and variants as other values, so results for it have version 4.
+func asUUID(mask engine.Mask, c *column) engine.Mask {
 	return func(v string) (string, bool) {
 		masked, null := mask(v)
 		if null || len(masked) != 32 {
 			return masked, null
+		}
+		if c.id[0] == "" {
+			masked = masked[:12] + "4" + masked[13:16] + "8" + masked[17:]
 		}
 		return uuidText(masked), false
 	}
@@ -340,13 +368,22 @@ func uniqueMisfit(rule ColumnRule, c *column) string {
 	if !slices.Contains(uniqueMasks, rule.Mask) {
 		return "its values must stay unique"
 	}
-	if limit := limitOf(c); limit > 0 && rule.Mask != "key" {
+	limit := limitOf(c)
+	if rule.Mask == "key" && limit > 0 && limit < minUnique && slices.ContainsFunc(c.samples, isNotASCII) {
+		return fmt.Sprintf("its values must stay unique, and %d characters are too few for key if they are not ASCII",
+			limit)
+	}
+	if limit > 0 && rule.Mask != "key" {
 		need := map[string]int{"hash": minUnique, "email": 40, "user_name": 24, "uuid": 36}[rule.Mask]
 		if limit < need {
 			return fmt.Sprintf("its values must stay unique, and %d characters are too few for %s", limit, rule.Mask)
 		}
 	}
 	return ""
+}
+
+func isNotASCII(v string) bool {
+	return strings.ContainsFunc(v, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // holds returns the reason why a column cannot hold a value, or "" if it can.

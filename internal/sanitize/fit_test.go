@@ -202,6 +202,22 @@ func TestKeyIsAPermutation(t *testing.T) {
 	}
 }
 
+// The mask key gives an integer and the same digits in a text equal results.
+func TestKeyOfNumbersInTexts(t *testing.T) {
+	t.Parallel()
+	ofType := func(name string) engine.Mask {
+		return maskOf(testKey, ColumnRule{Mask: "key"}, &column{typ: personal.ParseType(name)})
+	}
+	integer, text := ofType("bigint"), ofType("text")
+	for i := range 10_001 {
+		one, _ := integer(strconv.Itoa(i))
+		two, _ := text(strconv.Itoa(i))
+		if one != two {
+			t.Fatalf("%d becomes %s, and in a text %s", i, one, two)
+		}
+	}
+}
+
 // Masks for networks, places and documents produce values of their kind and hide the original.
 func TestNetworksPlacesAndDocuments(t *testing.T) {
 	t.Parallel()
@@ -338,6 +354,15 @@ func TestUUIDsKeepTheirVersion(t *testing.T) {
 			t.Fatalf("%s became %s", v, masked)
 		}
 		seen[masked] = true
+	}
+	hash := func(name string) string {
+		c := &column{id: columnID{name}, typ: personal.ParseType("uuid")}
+		v, _ := maskOf(testKey, ColumnRule{Mask: "hash"}, c)("a")
+		return v
+	}
+	if masked := hash(""); !isUUID(masked) || masked[14] != '4' || masked[19] != '8' ||
+		masked[20:] != hash("public")[20:] {
+		t.Errorf("a hash in MariaDB is %s", masked)
 	}
 	for _, v := range []string{"--------------------------------8---", "+0000000-0000-4000-8000-000000000000"} {
 		if isUUID(v) {

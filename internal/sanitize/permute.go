@@ -159,20 +159,20 @@ func uuidText(h string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// integer permutes an integer among the integers with the same sign and number of digits. limit is
-// the largest integer of the column's type. Larger integers, which only SQLite stores, are permuted
-// among themselves.
+// integer permutes an integer among the integers with the same sign and number of digits, as text
+// does. Zero stays zero. limit is the largest integer of the column's type. Larger integers, which
+// only SQLite stores, are permuted among themselves.
 func (p permutation) integer(v string, limit *big.Int) (string, bool) {
 	n, ok := new(big.Int).SetString(v, 10)
 	if !ok {
 		return "", false
 	}
+	if n.Sign() == 0 {
+		return "0", true
+	}
 	size := new(big.Int).Abs(n)
 	digits := len(size.String())
 	low := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits-1)), nil)
-	if digits == 1 {
-		low.SetInt64(0)
-	}
 	high := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil)
 	top := new(big.Int).Add(limit, big.NewInt(1))
 	if n.Sign() < 0 {
@@ -183,9 +183,6 @@ func (p permutation) integer(v string, limit *big.Int) (string, bool) {
 		high = top
 	case top.Cmp(size) <= 0 && top.Cmp(low) > 0:
 		low = top
-	}
-	if n.Sign() < 0 && digits == 1 {
-		low.SetInt64(1) // there is no negative zero
 	}
 	m := p.below(size.Sub(size, low), high.Sub(high, low))
 	m.Add(m, low)

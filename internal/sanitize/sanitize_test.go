@@ -16,6 +16,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/personal"
 )
 
 var testKey = []byte("a key of the tests, long enough")
@@ -368,6 +369,21 @@ func TestShiftStaysInFourDigitYears(t *testing.T) {
 		mask := shift(fmt.Appendf(nil, "key number %d", i), ColumnRule{}, 0)
 		for _, v := range []string{"9999-12-31", "0001-01-01", "9999-12-31 23:59:59", "9999", "0001"} {
 			if got, null := mask(v); null || len(got) != len(v) || got == v || strings.HasPrefix(got, "0000") {
+				t.Fatalf("%s becomes %q", v, got)
+			}
+		}
+	}
+}
+
+// The first and the last second of MySQL's type TIMESTAMP stay inside of it.
+func TestShiftStaysInTimestamps(t *testing.T) {
+	t.Parallel()
+	c := &column{typ: personal.ParseType("timestamp(6)")}
+	for i := range 40 {
+		mask := maskOf(fmt.Appendf(nil, "key number %d", i), ColumnRule{Mask: "shift"}, c)
+		for _, v := range []string{"1970-01-01 00:00:01", "2038-01-19 03:14:07.999999", "2038-01-18 03:14:08"} {
+			got, null := mask(v)
+			if null || got[10:] != v[10:] || got == v || got < "1970-01-01 00:00:01" || got >= "2038-01-19 03:14:08" {
 				t.Fatalf("%s becomes %q", v, got)
 			}
 		}
