@@ -32,6 +32,8 @@ func (c *column) comparedAs() personal.Class {
 		return personal.Other
 	case c.loose():
 		return personal.Text
+	case c.id[0] == "" && c.typ.Class == personal.Bits: // a number, except in PostgreSQL
+		return personal.Integer
 	}
 	return c.typ.Class
 }

@@ -420,6 +420,8 @@ func valid(v string, t personal.Type) bool {
 	case personal.Decimal, personal.Float:
 		_, err := strconv.ParseFloat(v, 64)
 		return err == nil
+	case personal.Bits: // digits, or in MySQL and MariaDB a number
+		return strings.Trim(v, "0123456789") == ""
 	case personal.Bool:
 		return slices.Contains([]string{"t", "f", "true", "false", "0", "1"}, strings.ToLower(v))
 	case personal.Date, personal.Timestamp:

@@ -126,6 +126,41 @@ func TestConstantOfASet(t *testing.T) {
 	}
 }
 
+// The mask key turns a text that is not ASCII into hexadecimal digits, and few of these fit into a
+// short column.
+func TestKeyOfShortTexts(t *testing.T) {
+	t.Parallel()
+	for sample, fits := range map[string]bool{"MÜ1234": false, "MU1234": true} {
+		c := &column{typ: personal.ParseType("varchar(6)"), unique: true, samples: []string{sample}}
+		if why := misfit(testKey, ColumnRule{Mask: "key"}, c); (why == "") != fits {
+			t.Errorf("%s: %q", sample, why)
+		}
+	}
+}
+
+// A label of an enum can have any character. A column of MySQL's type BIT holds a number.
+func TestConstantsOfLabelsAndBits(t *testing.T) {
+	t.Parallel()
+	labels := schema.Type{Name: "enum", Labels: []string{"Female", "Other (specify)"}}
+	f := factsOf(engine.Contents{Tables: []engine.Shape{{Name: "person", Samples: make([][]string, 2),
+		Columns: []engine.Column{{Name: "gender", Type: "enum('Female','Other (specify)')"},
+			{Name: "active", Type: "bit(1)"}}}},
+		Schema: &schema.Schema{Tables: []schema.Table{{Name: schema.Name{Name: "person"},
+			Columns: []schema.Column{{Name: "gender", Type: labels}}}}}})
+	for _, c := range []struct {
+		column, value string
+		fits          bool
+	}{{"gender", "Other (specify)", true}, {"gender", "Male", false}, {"active", "1", true}, {"active", "yes", false}} {
+		of := f.columns[columnID{"", "person", c.column}]
+		if why := misfit(testKey, ColumnRule{Mask: "constant", Value: c.value}, of); (why == "") != c.fits {
+			t.Errorf("%s %q: %s", c.column, c.value, why)
+		}
+	}
+	if class := f.columns[columnID{"", "person", "active"}].comparedAs(); class != personal.Integer {
+		t.Errorf("a condition compares bits as %s", class)
+	}
+}
+
 // Every proposal can be used and has a reason.
 func TestProposalsHold(t *testing.T) {
 	t.Parallel()

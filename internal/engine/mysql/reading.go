@@ -134,9 +134,9 @@ func (r *dumpReading) tableOf(s statement) (int, error) {
 func (r *dumpReading) Text(field []byte) string {
 	text, kind, err := value(field)
 	switch {
-	case err != nil:
+	case err != nil || kind == kindBits:
 		return string(field)
-	case kind == kindBits || kind == kindBinary:
+	case kind == kindBinary:
 		return "0x" + hex.EncodeToString([]byte(text))
 	}
 	return text

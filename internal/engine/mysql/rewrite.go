@@ -11,6 +11,7 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
@@ -357,10 +358,14 @@ func appendMasked(out, literal []byte, mask engine.Mask, of *members) ([]byte, e
 	if kind == kindNull {
 		return append(out, literal...), nil
 	}
-	if now, null := mask(text); !null {
-		return literalOf(out, now, kind), of.check(text, now)
+	now, null := mask(text)
+	if null {
+		return append(out, "NULL"...), nil
 	}
-	return append(out, "NULL"...), nil
+	if n, err := strconv.ParseUint(now, 10, 64); err == nil && kind == kindBits {
+		return fmt.Appendf(out, "0x%0*x", len(literal)-len("0x"), n), nil
+	}
+	return literalOf(out, now, kind), of.check(text, now)
 }
 
 // maxForeign limits the size in bytes of a statement in a dump from elsewhere. A quarter of it

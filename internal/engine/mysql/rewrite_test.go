@@ -97,3 +97,22 @@ func TestLiterals(t *testing.T) {
 		}
 	})
 }
+
+// The value of a BIT column is masked as a decimal number.
+func TestBits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ literal, value, masked, want string }{
+		{"0x01", "1", "0", "0x00"}, {"0x0102", "258", "3", "0x0003"},
+		{"0xffffffffffffffff", "18446744073709551615", "18446744073709551614", "0xfffffffffffffffe"},
+	} {
+		got, err := appendMasked(nil, []byte(c.literal), func(v string) (string, bool) {
+			if v != c.value {
+				t.Errorf("%s is the value %q", c.literal, v)
+			}
+			return c.masked, false
+		}, nil)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %s, %v", c.literal, got, err)
+		}
+	}
+}

@@ -3,12 +3,12 @@ package mysql
 import (
 	"bufio"
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -188,7 +188,7 @@ func textEnd(b []byte, from int) int {
 	return -1
 }
 
-// value returns the value of a literal.
+// value returns the value of a literal. The value of a BIT column is a decimal number.
 func value(literal []byte) (text string, kind int, err error) {
 	switch {
 	case len(literal) == 0:
@@ -196,8 +196,8 @@ func value(literal []byte) (text string, kind int, err error) {
 	case string(literal) == "NULL":
 		return "", kindNull, nil
 	case bytes.HasPrefix(literal, []byte("0x")):
-		b, err := hex.DecodeString(string(literal[2:]))
-		return string(b), kindBits, err
+		n, err := strconv.ParseUint(string(literal[2:]), 16, 64)
+		return strconv.FormatUint(n, 10), kindBits, err
 	case bytes.HasPrefix(literal, []byte("_binary ")):
 		text, _, err := value(literal[len("_binary "):])
 		return text, kindBinary, err
