@@ -31,7 +31,7 @@ type maker func(key []byte, c ColumnRule, limit int) engine.Mask
 
 // makers returns the makers of all masks by the masks' names. Every mask is deterministic: with the
 // same key, a mask gives equal results for equal values in every table and snapshot, so that joins
-// still work.
+// still work. The exception is a result that is an original of the snapshot; see [avoided].
 func makers() map[string]maker {
 	return map[string]maker{
 		"keep": func([]byte, ColumnRule, int) engine.Mask { return nil },

@@ -69,7 +69,7 @@ const head = `# The mask of every column when a snapshot is sanitized.
 # template.
 # With options: {mask: noise, percent: 5}, {mask: shift, days: 30}, {mask: constant, value: x}.
 # "rows: drop" on a table removes all of its rows.
-# Equal values get equal masks across tables and snapshots, as long as the key is the same.
+# With the same key, equal values get equal masks in all tables and, nearly always, in all snapshots.
 # key: ${SNAPCLI_MASK_KEY}    # shares a key with a team; otherwise one is created on this machine
 `
 
