@@ -224,13 +224,13 @@ func createVirtual(t schema.Table) (string, error) {
 		}
 		args = append(args, text)
 	}
-	wrong := t.Virtual != fts5 && (t.Virtual != rtree || len(t.Options) > 0 || !isTree(t))
+	wrong := len(t.Columns) == 0 || t.Virtual != fts5 && (t.Virtual != rtree || len(t.Options) > 0 || !isTree(t))
 	names := make([]string, 0, len(t.Options))
 	for name, value := range t.Options {
 		wrong = wrong || !searchOption(name, value)
 		names = append(names, name)
 	}
-	if wrong || len(t.Columns) == 0 {
+	if wrong {
 		return "", &snap.Error{
 			Code:   snap.CodeCorrupt,
 			Detail: fmt.Sprintf("the snapshot's description of the virtual table %q is not supported", t.Name.Name),

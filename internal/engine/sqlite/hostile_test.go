@@ -314,6 +314,9 @@ func TestHostileDescriptions(t *testing.T) {
 			s.Tables[0].Virtual, s.Tables[0].Options = fts5, map[string]string{"tokenize": bad}
 		},
 		"r-tree": func(s *schema.Schema) { s.Tables[0].Virtual = rtree },
+		"r-tree without columns": func(s *schema.Schema) {
+			s.Tables = []schema.Table{{Name: schema.Name{Name: "x"}, Virtual: rtree}}
+		},
 		"function": func(s *schema.Schema) {
 			s.Tables[0].Columns[1].Default = &schema.Expr{Call: "load_extension",
 				Args: []schema.Expr{{Literal: &schema.Literal{Kind: "string", Value: "x"}}}}
