@@ -55,6 +55,7 @@ func TestAllowedExpressions(t *testing.T) {
 		{SQLite, `x'CAFE'`, `X'cafe'`},
 		{SQLite, `a LIKE '%\%' ESCAPE '\'`, `("a" LIKE '%\%' ESCAPE '\')`},
 		{MySQL, "cast(`a` as unsigned) > 1", "(CAST(`a` AS unsigned) > 1)"},
+		{SQLite, `a > 0xFF + 1_000`, `("a" > (255 + 1000))`},
 		{SQLite, `CAST(a AS INTEGER) = a`, `(CAST("a" AS "integer") = "a")`},
 	}
 	for _, tt := range tests {

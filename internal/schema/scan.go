@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -149,8 +150,19 @@ func (s scanner) number() (token, string, error) {
 		i++
 	}
 	value, rest := s.text[:i], s.text[i:]
-	if digits, isHex := strings.CutPrefix(strings.ToLower(value), "0x"); isHex && s.d == MySQL {
+	if s.d == SQLite {
+		value = strings.ReplaceAll(value, "_", "") // between digits
+	}
+	digits, isHex := strings.CutPrefix(strings.ToLower(value), "0x")
+	switch {
+	case isHex && s.d == MySQL:
 		return token{bytes, digits}, rest, nil
+	case isHex && s.d == SQLite:
+		n, err := strconv.ParseUint(digits, 16, 63)
+		if err != nil {
+			return token{}, "", errNotAllowed
+		}
+		value = strconv.FormatUint(n, 10)
 	}
 	if !isNumber(value) {
 		return token{}, "", errNotAllowed

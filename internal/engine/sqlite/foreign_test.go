@@ -73,7 +73,8 @@ func TestForeignFiles(t *testing.T) {
 	kinds["added columns"] = `CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2), (3, NULL);
 		ALTER TABLE t ADD COLUMN c DEFAULT 'x'; INSERT INTO t VALUES (4, 5, 6);
 		ALTER TABLE t ADD COLUMN d REAL NOT NULL DEFAULT -7; ALTER TABLE t ADD COLUMN e; INSERT INTO t
-			VALUES (7, 8, 9, 10, 11);`
+			VALUES (7, 8, 9, 10, 11);
+		ALTER TABLE t ADD COLUMN f INT DEFAULT 0xFF; ALTER TABLE t ADD COLUMN g INT DEFAULT -0x10;`
 	kinds["rowids"] = `CREATE TABLE t (rowid, oid, v); INSERT INTO t (_rowid_, v) VALUES (5, 'a'), (-3, 'b'); ` +
 		`CREATE TABLE u (rowid, oid, _rowid_); INSERT INTO u VALUES (1, 2, 3);`
 	kinds["no stored values"] = `CREATE TABLE t (a);
@@ -193,6 +194,26 @@ func TestForeignPrograms(t *testing.T) {
 	defer db.Close()
 	if got := queryTexts(t, db, "SELECT name FROM sqlite_schema"); !reflect.DeepEqual(got, []string{"t"}) {
 		t.Errorf("without programs there is %q", got)
+	}
+}
+
+// A load does not replace a default that it leaves out with NULL.
+func TestForeignRowsWithoutTheirDefault(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
+	makeDB(t, from, "CREATE TABLE t (a); INSERT INTO t VALUES (1); "+
+		"ALTER TABLE t ADD COLUMN b DEFAULT 0xFFFFFFFFFFFFFFFF")
+	d, _ := dumped(t, from)
+	if err := loadAs(t, to, d, engine.Foreign); snap.CodeOf(err) != snap.CodeInvalid {
+		t.Errorf("got %v", err)
+	}
+	d.WithPrograms = true
+	if err := loadAs(t, to, d, engine.Foreign); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := contents(t, to), contents(t, from); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"snap"
 	"snap/internal/engine/charset"
+	"snap/internal/schema"
 )
 
 // layout describes how a file stores a table's rows, and into which columns they are inserted.
@@ -21,6 +23,7 @@ type layout struct {
 	insert  []int    // indexes of the inserted values, in the order of columns
 	columns []string // the columns of insert, without the rowid
 	keyed   bool     // the table is WITHOUT ROWID
+	needed  int      // minimum number of values in a row, because the defaults of these columns are left out
 }
 
 // layoutOf returns the layout of a table. Virtual generated columns are not stored, and a table
@@ -45,6 +48,11 @@ func layoutOf(d definition) layout {
 			l.alias, l.rowid = at, c.Name
 		case !c.Computed:
 			l.insert, l.columns = append(l.insert, at), append(l.columns, c.Name)
+		}
+		if slices.ContainsFunc(d.programs, func(p schema.Program) bool {
+			return p.Kind == "default" && p.Name.Name == c.Name
+		}) {
+			l.needed = at + 1
 		}
 	}
 	if !l.keyed && alias < 0 {
@@ -172,12 +180,23 @@ func (r *rowReader) read(ctx context.Context, root uint32) error {
 	return err
 }
 
+// errNoDefault is the error for a row from before ALTER TABLE added a column. The row has no value
+// for the column, and the description lacks the default.
+var errNoDefault = &snap.Error{
+	Code:   snap.CodeInvalid,
+	Detail: "the snapshot is from somebody else, and its rows need a default that cannot be loaded",
+	Hint:   "to load it anyway, trust its owner",
+}
+
 // row adds a row to the batch. It sends the batch when it is full, or when the next row has a
 // different number of values.
 func (r *rowReader) row(ctx context.Context, rowid int64, payload []byte) error {
 	var err error
 	if r.values, err = r.file.Values(r.values[:0], payload, r.stored); err != nil {
 		return err
+	}
+	if len(r.values) < r.needed && !r.withPrograms {
+		return errNoDefault
 	}
 	if r.next != nil && (r.next.stored != len(r.values) || r.next.rows >= r.maxRows ||
 		r.next.size+len(payload) > batchBytes) {
