@@ -10,7 +10,7 @@ import (
 
 // The lists in this file define what an expression may contain. Each operator and function is built
 // into the database and reads only its arguments, the clock or a random source. Only the functions
-// for which [Expr.grows] is true can turn a small value into a large one.
+// for which [Expr.grows] is true, and padded types, can turn a small value into a large one.
 
 // fixedOps are the word operators with their minimum and maximum number of arguments.
 var fixedOps = map[string][2]int{
@@ -86,6 +86,13 @@ var builtinTypes = map[Dialect]map[string]bool{
 		linestring, polygon, multipoint, multilinestring, multipolygon, geometrycollection, geomcollection,
 		uuid, inet4, inet6, vector, xmltype, signed, unsigned`),
 }
+
+// padded are the types whose values PostgreSQL fills up to the length of the type, and maxPadded is
+// their maximum length. A table with many columns of ten million characters would turn a small row
+// into one of gigabytes.
+var padded = set(`character, bit`)
+
+const maxPadded = 64 << 10
 
 // extensionTypes are the types of each extension that a foreign snapshot may need.
 var extensionTypes = map[string][]string{

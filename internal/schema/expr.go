@@ -3,6 +3,7 @@ package schema
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,12 +36,14 @@ func (e Expr) check(d Dialect, known func(column string) bool) error {
 	return e.checkNode(d, known, 0, &nodes)
 }
 
-// maxGrowing is the maximum nesting of calls that multiply the length of a string. With ten of
+// maxGrowing is the maximum nesting of calls that multiply the length of a string. With thirty of
 // them, a row of a few bytes could use all of a server's memory.
-const maxGrowing = 2
+const maxGrowing = 3
 
 // grows reports whether the result of a call can be many times as long as its arguments.
-func (e Expr) grows() bool { return e.Call == "replace" || e.Call == "hex" }
+func (e Expr) grows() bool {
+	return slices.Contains([]string{"hex", "json_array", "json_object"}, e.Call)
+}
 
 // growing returns the nesting depth of the calls for which grows is true.
 func (e Expr) growing() (deepest int) {
@@ -114,10 +117,35 @@ func (e Expr) allowedOp(d Dialect) bool {
 }
 
 func (e Expr) allowedCall(d Dialect) bool {
-	if e.Call == "extract" {
+	switch {
+	case e.Call == "extract":
 		return d != SQLite && len(e.Args) == 2 && e.Args[0].isWord(extractField)
+	case e.Call == "replace" && !e.shortens():
+		return false
 	}
 	return calls[d][e.Call] && len(e.Args) <= 100 && (!withoutParentheses[e.Call] || len(e.Args) <= 1)
+}
+
+// shortens reports whether the arguments of replace are a string, a constant and a constant that is
+// not longer. Otherwise the result could be millions of times as long as the string.
+func (e Expr) shortens() bool {
+	if len(e.Args) != 3 {
+		return false
+	}
+	from, ok := e.Args[1].constant()
+	to, also := e.Args[2].constant()
+	return ok && also && len(to) <= len(from)
+}
+
+// constant returns the value of a string constant, which PostgreSQL writes with a cast to text.
+func (e Expr) constant() (string, bool) {
+	switch {
+	case e.Cast != nil && e.Cast.Name == "text" && !e.Cast.Own && len(e.Args) == 1:
+		return e.Args[0].constant()
+	case e.Literal != nil && e.Literal.Kind == "string":
+		return e.Literal.Value, true
+	}
+	return "", false
 }
 
 // extractField matches the field names of EXTRACT.
@@ -187,7 +215,7 @@ func (t Type) allowedParts(d Dialect) bool {
 		return false
 	}
 	for _, arg := range t.Args {
-		if !typeArg.MatchString(arg) {
+		if n, _ := strconv.Atoi(arg); !typeArg.MatchString(arg) || d == PostgreSQL && padded[t.Name] && n > maxPadded {
 			return false
 		}
 	}

@@ -41,6 +41,7 @@ func TestAllowedExpressions(t *testing.T) {
 		{PostgreSQL, `E'a\\b'::text`, `CAST(E'a\\b' AS text)`},
 		{PostgreSQL, `VALUE ~ '^\d+$'::text`, `(VALUE ~ CAST(E'^\\d+$' AS text))`},
 		{PostgreSQL, `B'101'::"bit"`, `CAST(B'101' AS bit)`},
+		{PostgreSQL, `replace(a, '-'::text, ''::text)`, `replace("a", CAST('-' AS text), CAST('' AS text))`},
 		{PostgreSQL, `- 1`, `(- 1)`},
 		{PostgreSQL, `a COLLATE pg_catalog."C" < 'b'::text`, `(("a" COLLATE pg_catalog."C") < CAST('b' AS text))`},
 		{MySQL, "(`age` >= 0) and (`age` < 150)", "((`age` >= 0) AND (`age` < 150))"},
@@ -86,20 +87,22 @@ func TestRefusedExpressions(t *testing.T) {
 			`nextval('x; y'::regclass)`, `nextval((a)::regclass)`, `a COLLATE public."C"`, `t.a = 1`, ``, `)`, `(`,
 			`a b`,
 			strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), `pg_catalog`, `pg_catalog.x`, `'a`, `"a`,
-			`replace(replace(replace(a, 'x', 'xxxxxxxxx'), 'x', 'xxxxxxxxx'), 'x', 'xxxxxxxxx')`,
+			`replace(a, 'x'::text, 'xx'::text)`, `replace(a, 'x'::text, a)`, `replace(a, a, ''::text)`,
+			`replace(a, 'x')`, `a::character(10000000)`, `a::bit(10000000)`,
 		},
 		MySQL: {
 			"load_file('/etc/passwd')", "sleep(10)", "benchmark(1,1)", "@@version", "@a", "(select 1)",
 			"`prod`.`users`",
 			"a /*! b */",
 			"# x", "-- x", "get_lock('a',1)", "a || b", "user()", "`f`(1)", "repeat('a',1000000)", "a := 1",
-			"hex(lower(hex(upper(hex(a)))))",
+			"hex(lower(hex(upper(hex(lower(hex(a)))))))",
 		},
 		SQLite: {
 			"load_extension('x')", "randomblob(1000000000)", "zeroblob(1000000000)", "writefile('a','b')", "(select 1)",
 			"printf('%1000000d',1)",
 			"a.b", "1; attach 'x' as y", "fts3_tokenizer('x')", "readfile('x')", "?1", ":a", "match(a,b)", "edit('x')",
-			"a -- b",
+			"a -- b", "replace(a, a, a)",
+			"json_array(lower(json_object('a', lower(json_array(lower(json_array(a)))))))",
 		},
 	}
 	for d, texts := range refused {

@@ -217,6 +217,19 @@ func TestForeignRowsWithoutTheirDefault(t *testing.T) {
 	}
 }
 
+// A check that computes much longer values than the rows stops the load.
+func TestForeignChecksOfLongValues(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from := filepath.Join(dir, "from.db")
+	makeDB(t, from, "CREATE TABLE t (a CHECK (length(a"+strings.Repeat(" || a", 8)+") > 0)); "+
+		"INSERT INTO t VALUES (hex(zeroblob(4000000)))")
+	d, _ := dumped(t, from)
+	if err := loadAs(t, filepath.Join(dir, "to.db"), d, engine.Foreign); snap.CodeOf(err) != snap.CodeCorrupt {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A foreign dump without a description is refused with a hint.
 func TestForeignWithoutDescription(t *testing.T) {
 	t.Parallel()

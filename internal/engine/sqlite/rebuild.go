@@ -119,7 +119,8 @@ func foreignFailure(err error) error {
 			Hint:   "ask for a snapshot without that row; to load this one anyway, trust its owner",
 			Cause:  err,
 		}
-	case code(err) == codes.SQLITE_CONSTRAINT || code(err) == codes.SQLITE_MISMATCH || code(err) == codes.SQLITE_ERROR:
+	case slices.Contains([]int{codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_ERROR,
+		codes.SQLITE_TOOBIG}, code(err)):
 		return damaged("its rows or tables do not match its description: "+err.Error(), err)
 	}
 	return err
@@ -192,6 +193,10 @@ func entriesIn(list []btree.Entry) []entry {
 	return all
 }
 
+// maxValue is the maximum size of a value in bytes. It is larger than a row, because checks compute
+// longer values.
+const maxValue = 4 * btree.MaxRow
+
 // build fills the empty file at path.
 func (b *builder) build(ctx context.Context, path string) error {
 	db, err := confine(ctx, &sqlite3.Driver{}, path, url.Values{
@@ -207,6 +212,9 @@ func (b *builder) build(ctx context.Context, path string) error {
 		return err
 	}
 	defer b.conn.Close()
+	if _, err := sqlite3.Limit(b.conn, codes.SQLITE_LIMIT_LENGTH, maxValue); err != nil {
+		return err
+	}
 	if err := b.fill(ctx); err != nil {
 		return err
 	}
