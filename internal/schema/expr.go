@@ -120,7 +120,8 @@ func (e Expr) allowedCall(d Dialect) bool {
 	switch {
 	case e.Call == "extract":
 		return d != SQLite && len(e.Args) == 2 && e.Args[0].isWord(extractField)
-	case e.Call == "replace" && !e.shortens():
+	case e.Call == "position" && (len(e.Args) != 1 || e.Args[0].Op != "IN" || len(e.Args[0].Args) != 2),
+		e.Call == "replace" && !e.shortens():
 		return false
 	}
 	return calls[d][e.Call] && len(e.Args) <= 100 && (!withoutParentheses[e.Call] || len(e.Args) <= 1)

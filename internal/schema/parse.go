@@ -502,6 +502,14 @@ func (p *parser) power(sym string) int {
 		if p.d == SQLite {
 			return powerTight
 		}
+	case "&":
+		if p.d == MySQL {
+			return powerOther + 1
+		}
+	case "<<", ">>":
+		if p.d == MySQL {
+			return powerOther + 2
+		}
 	}
 	if symbolOp(p.d, sym) {
 		return powerOther

@@ -94,6 +94,11 @@ func (e Expr) writeCall(b *strings.Builder, d Dialect) {
 		e.Args[1].write(b, d)
 		b.WriteByte(')')
 		return
+	case e.Call == "position":
+		b.WriteString("POSITION(")
+		e.Args[0].writeOp(b, d) // without the parentheses of an operator
+		b.WriteByte(')')
+		return
 	case withoutParentheses[e.Call] && len(e.Args) == 0:
 		b.WriteString(strings.ToUpper(e.Call))
 		return
@@ -231,6 +236,10 @@ func (t Type) SQL(d Dialect) string {
 		name = Name{t.Schema, t.Name}.Quote(d)
 	case d == SQLite && name != "":
 		name = Quote(d, name)
+	case d == PostgreSQL && args == "" && name == "bit":
+		name = `"bit"` // of any length; bit without quotes has one digit
+	case d == PostgreSQL && args == "" && name == "character":
+		name = "bpchar"
 	}
 	if base, zone, ok := strings.Cut(name, " with"); ok && !t.Own {
 		return base + args + " with" + zone + strings.Repeat("[]", t.Dims)
