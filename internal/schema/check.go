@@ -12,6 +12,8 @@ const (
 	maxColumns  = 1_000_000
 	maxPerTable = 40_000
 	maxPrograms = 1_000_000
+
+	maxSignature = 16 << 10 // bytes of a function's name with the types of its arguments
 )
 
 // Check reports the first entry of a description that no database could have, as an error of code
@@ -43,7 +45,8 @@ func (s *Schema) Check(d Dialect) error {
 		c.table(&s.Tables[i])
 	}
 	for _, p := range s.Programs {
-		if !validName(p.Kind) || len(p.Kind) > 40 || !p.valid() && p.Name.Name != "" {
+		if !validName(p.Kind) || len(p.Kind) > 40 || p.Schema != "" && !validName(p.Schema) ||
+			p.Name.Name != "" && !validText(p.Name.Name, maxSignature) {
 			c.fail("a program has an invalid name")
 		}
 	}

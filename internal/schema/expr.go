@@ -182,8 +182,10 @@ func (n Name) valid() bool { return validName(n.Name) && (n.Schema == "" || vali
 // characters; SQLite has no limit.
 const maxName = 512
 
-func validName(s string) bool {
-	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.Contains(s, "\x00")
+func validName(s string) bool { return validText(s, maxName) }
+
+func validText(s string, limit int) bool {
+	return s != "" && len(s) <= limit && utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
 
 // Allowed reports whether a type is one that [Schema.Check] accepts.

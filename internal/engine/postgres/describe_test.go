@@ -19,6 +19,7 @@ func TestDumpDescribesTheDatabase(t *testing.T) {
 		CREATE TABLE kinds (m own.mood DEFAULT 'sad', p own.positive, o own.pair,
 			n numeric(12,3) CHECK (n > 0 AND n < 1e6), t citext, d text DEFAULT current_user,
 			k text CHECK (cat(k, k) <> ''));
+		CREATE FUNCTION many(`+strings.Repeat("varchar, ", 40)+`int) RETURNS int LANGUAGE sql AS 'SELECT 1';
 		CREATE INDEX part_idx ON kinds (n) WHERE n > 5;
 			CREATE TABLE byexpr (a timestamp) PARTITION BY RANGE (date_trunc('month', a));
 		CREATE TABLE byexpr_1 PARTITION OF byexpr FOR VALUES FROM (MINVALUE) TO ('2020-01-01')`))
@@ -29,6 +30,8 @@ func TestDumpDescribesTheDatabase(t *testing.T) {
 	}
 	for _, p := range []schema.Program{
 		{Kind: "function", Name: schema.Name{Schema: "public", Name: "fn(integer, text[])"}},
+		{Kind: "function", Name: schema.Name{Schema: "public",
+			Name: "many(" + strings.Repeat("character varying, ", 40) + "integer)"}},
 		{Kind: "procedure", Name: schema.Name{Schema: "public", Name: "pc(integer)"}},
 		{Kind: "aggregate", Name: schema.Name{Schema: "public", Name: "agg(text)"}},
 		{Kind: "trigger", Name: schema.Name{Schema: "public", Name: "t1"}, On: "trg"},
