@@ -111,6 +111,9 @@ func (c *checker) domain(x Domain) {
 	c.name(x.Name)
 	c.typ(x.Name.Name, x.Type)
 	c.expr(x.Name.Name, x.Default, nil)
+	if !validCollation(x.Collation) {
+		c.fail("the domain %q has an invalid collation", cut(x.Name.Name))
+	}
 	for _, check := range x.Checks {
 		c.expr(x.Name.Name, &check.Expr, func(column string) bool { return column == "value" || column == "VALUE" })
 	}

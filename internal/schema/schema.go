@@ -52,11 +52,12 @@ type Enum struct {
 // Domain is a type with conditions. In its checks, the column VALUE is the value to check.
 type Domain struct {
 	Name
-	Type    Type    `json:"type"`
-	NotNull bool    `json:"not_null,omitempty"`
-	Default *Expr   `json:"default,omitempty"`
-	Checks  []Check `json:"checks,omitempty"`
-	Comment string  `json:"comment,omitempty"`
+	Type      Type    `json:"type"`
+	NotNull   bool    `json:"not_null,omitempty"`
+	Default   *Expr   `json:"default,omitempty"`
+	Checks    []Check `json:"checks,omitempty"`
+	Collation *Name   `json:"collation,omitempty"`
+	Comment   string  `json:"comment,omitempty"`
 }
 
 // Sequence is a sequence and its last value. Numbers are decimal strings, because they can exceed

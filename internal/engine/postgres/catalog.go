@@ -49,6 +49,8 @@ type catalogDomain struct {
 	Default string
 	Checks  []struct{ Name, Expr, Comment string }
 	Comment string
+
+	Collation *schema.Name
 }
 
 type catalogTable struct {
@@ -283,6 +285,8 @@ func catalogQueries() []string {
 		`SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', typname, 'type', typbasetype,
 		'mod', CASE WHEN typtypmod >= 0 THEN format_type(typbasetype, typtypmod) END,
 		'not_null', typnotnull, 'default', pg_get_expr(typdefaultbin, 0), 'comment', obj_description(t.oid, 'pg_type'),
+		'collation', ` + collationOf("t.typcollation",
+			"(SELECT b.typcollation FROM pg_type b WHERE b.oid = t.typbasetype)") + `,
 		'checks', (SELECT json_agg(json_build_object('name', conname, 'expr', pg_get_expr(conbin, 0),
 			'comment', obj_description(k.oid, 'pg_constraint')) ORDER BY conname)
 			FROM pg_constraint k WHERE contypid = t.oid AND contype = 'c')))

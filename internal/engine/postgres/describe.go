@@ -191,6 +191,9 @@ func (d *describer) resolve(e *schema.Expr, columns []string) bool {
 func (d *describer) domain(from catalogDomain) schema.Domain {
 	t, asText := d.typeOf(from.Type, from.Mod)
 	x := schema.Domain{Name: from.Name, Type: t, NotNull: from.NotNull, Comment: from.Comment}
+	if builtinCollation(from.Collation) {
+		x.Collation = from.Collation
+	}
 	if from.Default != "" && !asText {
 		x.Default = d.expr(from.Default)
 	}

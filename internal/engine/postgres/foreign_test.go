@@ -58,6 +58,8 @@ CREATE TABLE exp (a timestamp) PARTITION BY RANGE (date_trunc('month', a)); CREA
 CREATE TABLE parent (a int CHECK (a > 0) NO INHERIT, b text DEFAULT 'p' CHECK (b <> 'q'));
 	CREATE TABLE child (c int) INHERITS (parent); ALTER TABLE ONLY child ALTER b SET DEFAULT 'c', ALTER a
 	SET NOT NULL; INSERT INTO parent VALUES (1); INSERT INTO child VALUES (2, 'y', 3);
+CREATE DOMAIN code AS text COLLATE "C"; CREATE TABLE kinds (c bpchar, ca bpchar[], f bit(3) DEFAULT B'101', k code);
+	INSERT INTO kinds VALUES ('ab', '{cd}', B'011', 'x');
 CREATE UNLOGGED TABLE nolog (a int) WITH (fillfactor = 70); INSERT INTO nolog VALUES (1); CREATE TABLE nothing ();
 	INSERT INTO nothing DEFAULT VALUES;
 CREATE TABLE a1 (id int PRIMARY KEY, b int); CREATE TABLE b1 (id int PRIMARY KEY, a int REFERENCES a1 ON DELETE

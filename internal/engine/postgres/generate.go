@@ -185,7 +185,7 @@ func (g *generator) sequence(q schema.Sequence, typed bool) string {
 }
 
 func (g *generator) domain(x schema.Domain) string {
-	text := "CREATE DOMAIN " + quoteName(x.Name) + " AS " + typeSQL(x.Type)
+	text := "CREATE DOMAIN " + quoteName(x.Name) + " AS " + typeSQL(x.Type) + g.collation(x.Collation)
 	if x.Default != nil {
 		text += " DEFAULT " + g.expr(*x.Default)
 	}
