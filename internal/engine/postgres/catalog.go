@@ -128,9 +128,11 @@ type catalogIndex struct {
 	Comment          string
 }
 
-// catalogSession makes the server return strings as they are stored. It turns off JIT because
-// compiling the queries would take longer than running them.
-const catalogSession = "SET client_encoding = SQL_ASCII; SET jit = off"
+// catalogSession makes the server return strings as they are stored, and expressions in the same form
+// whatever the settings of the database. It turns off JIT because compiling the queries would take
+// longer than running them.
+const catalogSession = sessionLikeDump +
+	"; SET quote_all_identifiers = off; SET client_encoding = SQL_ASCII; SET jit = off"
 
 // readCatalog reads the catalog in the current transaction of conn.
 func readCatalog(ctx context.Context, conn *pgconn.PgConn) (*catalog, error) {

@@ -88,6 +88,27 @@ func TestForeignSnapshotOfData(t *testing.T) {
 	noRoles(t, to)
 }
 
+// Expressions are described in every form that the server writes, whatever the settings of the source.
+func TestDescriptionOfADatabaseWithSettings(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, `CREATE TABLE t (d date DEFAULT '2020-02-01', i interval DEFAULT '-1 day 2 hours',
+		f float8 DEFAULT 0.1::float8 / 3, "E" text CHECK (position('@' in "E") > 1)) PARTITION BY RANGE (d);
+		CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM ('2020-02-01') TO ('2020-05-06');
+		INSERT INTO t VALUES ('2020-05-05');`))
+	database := "ALTER DATABASE " + connectTo(t, from).Config().Database
+	for _, setting := range []string{"datestyle = 'SQL, DMY'", "intervalstyle = sql_standard",
+		"quote_all_identifiers = on"} {
+		psql(t, from, script(t, database+" SET "+setting))
+	}
+	d, _ := dumped(t, from)
+	psql(t, from, script(t, database+" RESET ALL"))
+	if err := load(t, to, foreign(d), false); err != nil {
+		t.Fatal(err)
+	}
+	same(t, from, to)
+}
+
 // noRoles checks that no role of a load is left on a server. The server must be the test's own,
 // because on the shared server, loads of other tests leave roles that own the loaded objects.
 func noRoles(t *testing.T, url string) {
