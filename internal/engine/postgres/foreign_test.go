@@ -109,6 +109,23 @@ func TestDescriptionOfADatabaseWithSettings(t *testing.T) {
 	same(t, from, to)
 }
 
+// A server can have too few locks to lock all tables of a snapshot at once.
+func TestForeignSnapshotOfManyTables(t *testing.T) {
+	t.Parallel()
+	from := servertest.Postgres(t)
+	to, restart := servertest.CrashingPostgres(t)
+	psql(t, to, script(t, "ALTER SYSTEM SET max_locks_per_transaction = 10"))
+	psql(t, to, script(t, "ALTER SYSTEM SET max_connections = 20"))
+	restart()
+	psql(t, from, script(t, `DO $$ BEGIN FOR n IN 1..1000 LOOP
+		EXECUTE format('CREATE TABLE t%s (a serial PRIMARY KEY)', n); END LOOP; END $$`))
+	d, _ := dumped(t, from)
+	if err := load(t, to, foreign(d), false); err != nil {
+		t.Fatal(err)
+	}
+	noRoles(t, to)
+}
+
 // noRoles checks that no role of a load is left on a server. The server must be the test's own,
 // because on the shared server, loads of other tests leave roles that own the loaded objects.
 func noRoles(t *testing.T, url string) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -131,6 +132,9 @@ func (s *scratch) reassignData(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if err := s.reassignRelations(ctx, conn); err != nil {
+		return err
+	}
 	for _, statement := range []string{"REASSIGN OWNED BY " + s.loader.quoted() + " TO CURRENT_USER",
 		"DROP OWNED BY " + s.loader.quoted()} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
@@ -138,6 +142,24 @@ func (s *scratch) reassignData(ctx context.Context) error {
 		}
 	}
 	return s.dropLoader(ctx)
+}
+
+// reassignRelations makes the user the owner of the role's tables and sequences, in many
+// transactions. REASSIGN OWNED would lock all of them and their indexes in one.
+func (s *scratch) reassignRelations(ctx context.Context, conn *pgx.Conn) error {
+	statements, err := collect(ctx, conn, `SELECT format('ALTER TABLE %I.%I OWNER TO CURRENT_USER', nspname, relname)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relowner = `+literal(s.loader.name)+`::regrole
+		AND (relkind IN ('r', 'p') OR relkind = 'S' AND NOT EXISTS (SELECT FROM pg_depend d
+			WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i')))`)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(statements, statementsPerTransaction) {
+		if _, err := conn.PgConn().Exec(ctx, strings.Join(part, ";\n")).ReadAll(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // retireLoader returns the statements after which the role owns only the objects that it loaded.
