@@ -1,6 +1,7 @@
 package card
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -350,4 +351,21 @@ func repeats(tables []api.CardTable) bool {
 		labels[t.Label()] = true
 	}
 	return false
+}
+
+// A card without columns that is too large is sent without its programs.
+func TestRequestLeavesOutPrograms(t *testing.T) {
+	t.Parallel()
+	c := api.Card{Tables: []api.CardTable{{Name: "t"}}}
+	for i := range 40_000 {
+		name := fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
+		c.Programs = append(c.Programs, api.CardPart{Kind: "function", Name: name})
+	}
+	r, err := Request(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Received(r); err != nil || len(got.Tables) != 1 || len(got.Programs) != 0 {
+		t.Errorf("%v, %+v", err, got)
+	}
 }
