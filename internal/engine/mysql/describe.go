@@ -229,6 +229,9 @@ func (t *tableReader) defaultOf(text string, c *schema.Column) {
 	if !strings.EqualFold(text, "NULL") {
 		c.Default = t.expr(text, "default", c.Name)
 	}
+	if c.Default != nil && len(columnsIn(*c.Default)) > 0 && t.asProgram("default", c.Name) {
+		c.Default = nil
+	}
 }
 
 // expr parses an expression. If descriptions do not allow the expression, it is recorded as a

@@ -120,7 +120,7 @@ func TestEverythingIsDescribedOrNamed(t *testing.T) {
 		}
 		want := append([]string{
 			"generated column g on t", "index kg on t", "trigger lower on t", "view v", "procedure p", "function f",
-			"event e",
+			"event e", "default b on t3",
 		}, map[bool][]string{
 			true:  {"system versioning ve on ve", "default now7 on t2"},
 			false: {"expression index fn on t2", "default now7 on t2"},
@@ -162,6 +162,9 @@ const everything = "CREATE TABLE owners (id BIGINT UNSIGNED PRIMARY KEY);" +
 	"MAXVALUE), PARTITION p1 VALUES LESS THAN (MAXVALUE, MAXVALUE));" +
 	"CREATE TABLE parts6 (a INT) PARTITION BY LIST (a) (PARTITION p0 VALUES IN (-1, NULL), PARTITION p1 VALUES IN " +
 	"(1));CREATE TABLE t2 (id INT PRIMARY KEY, a VARCHAR(5), now7 VARCHAR(40) DEFAULT (user()));" +
+	"CREATE TABLE t3 (a INT, b INT DEFAULT (a + 1));" +
+	"CREATE TABLE times (d DATE DEFAULT (curdate()), n DATE DEFAULT (now()), v VARCHAR(30) DEFAULT (now()), dt " +
+	"DATETIME(6) DEFAULT (now()), p DATETIME(6) DEFAULT (now(3)), c DATETIME DEFAULT (curdate()));" +
 	"CREATE TABLE my (a INT, KEY USING BTREE (a)) ENGINE=MyISAM; CREATE TABLE mem (a INT, KEY USING HASH (a)) " +
 	"ENGINE=MEMORY;create trigger lower before insert on t for each row set new.d = 1; CREATE VIEW v AS SELECT " +
 	"1 AS a; CREATE PROCEDURE p() SELECT 1; CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1; CREATE " +

@@ -209,17 +209,24 @@ func (g *generator) values(text string, c schema.Column) (string, error) {
 	return text, nil
 }
 
-// isNow reports whether an expression is the current time or date.
+// isNow reports whether an expression is the current time.
 func isNow(e schema.Expr) bool {
 	switch e.Call {
-	case "current_timestamp", "now", "localtime", "localtimestamp", "curdate", "current_date":
+	case "current_timestamp", "now", "localtime", "localtimestamp":
 		return true
 	}
 	return false
 }
 
-// defaultSQL writes a default. Some types accept a constant only in parentheses. Others accept the
-// current time only without parentheses.
+// isOwnNow reports whether the column's default is the current time in the column's own precision.
+// Servers accept it without parentheses, and write it so.
+func isOwnNow(c schema.Column) bool {
+	same := func(e schema.Expr, arg string) bool { return e.Literal != nil && e.Literal.Value == arg }
+	return isNow(*c.Default) && (c.Type.Name == "timestamp" || c.Type.Name == "datetime") &&
+		slices.EqualFunc(c.Default.Args, c.Type.Args, same)
+}
+
+// defaultSQL writes a default. Some types accept a constant only in parentheses.
 func defaultSQL(c schema.Column) (string, error) {
 	value, err := c.Default.SQL(schema.MySQL)
 	if err != nil {
@@ -229,7 +236,7 @@ func defaultSQL(c schema.Column) (string, error) {
 	if literal && c.Default.Literal != nil && c.Default.Literal.Kind == "string" {
 		value = quoteText(c.Default.Literal.Value)
 	}
-	plain := literal && !needsParentheses(c.Type.Name) || isNow(*c.Default)
+	plain := literal && !needsParentheses(c.Type.Name) || isOwnNow(c)
 	if !plain {
 		value = "(" + value + ")"
 	}
