@@ -167,7 +167,7 @@ func entriesOf(ctx context.Context, q querier) ([]entry, error) {
 }
 
 // describe describes an open database as data. If the columns that SQLite reports for a table
-// differ from its parsed statement, the table is listed as a program.
+// differ from its parsed statement, or a load cannot fill the table, it is listed as a program.
 func describe(ctx context.Context, q querier) (*schema.Schema, error) {
 	entries, err := entriesOf(ctx, q)
 	if err != nil {
@@ -188,6 +188,14 @@ func describe(ctx context.Context, q querier) (*schema.Schema, error) {
 			c.program("table", e)
 		}
 	}
+	all := slices.Clone(c.Tables)
+	c.Tables = slices.DeleteFunc(c.Tables, func(t schema.Table) bool {
+		if fillable(t, all) {
+			return false
+		}
+		c.Programs = append(c.Programs, schema.Program{Kind: "virtual table", Name: t.Name})
+		return true
+	})
 	c.Sequences, err = sequences(ctx, q, c)
 	return &c.Schema, err
 }

@@ -140,7 +140,8 @@ CREATE INDEX e ON t (lower(a)); CREATE INDEX p ON t (a) WHERE id > 3; CREATE IND
 	CREATE INDEX plain ON t (A DESC);
 CREATE VIEW v AS SELECT a FROM t; CREATE TRIGGER tr AFTER INSERT ON t BEGIN DELETE FROM t; END;
 CREATE VIRTUAL TABLE c USING fts5(x, content=''); CREATE VIRTUAL TABLE s USING dbstat;
-	CREATE VIRTUAL TABLE w USING fts5vocab('c', 'row');`)
+	CREATE VIRTUAL TABLE w USING fts5vocab('c', 'row'); CREATE VIRTUAL TABLE ofg USING fts5(a, g, content=t);
+	CREATE VIRTUAL TABLE ofv USING fts5(a, content=v);`)
 	d := descriptionOf(t, path)
 	var got []string
 	for _, p := range d.Programs {
@@ -153,8 +154,8 @@ CREATE VIRTUAL TABLE c USING fts5(x, content=''); CREATE VIRTUAL TABLE s USING d
 		"default r t",
 		"expression index e t", "expression index n t", "generated column g t", "generated column h t",
 		"partial index p t",
-		"trigger tr t", "unique constraint unnamed t", "view v", "virtual table c", "virtual table s",
-		"virtual table w",
+		"trigger tr t", "unique constraint unnamed t", "view v", "virtual table c", "virtual table ofg",
+		"virtual table ofv", "virtual table s", "virtual table w",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("programs\n%q\nwant\n%q", got, want)

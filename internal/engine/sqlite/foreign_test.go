@@ -197,6 +197,24 @@ func TestForeignPrograms(t *testing.T) {
 	}
 }
 
+// A full-text table of a view, which an older version described, is left out.
+func TestForeignSearchOfAView(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
+	makeDB(t, from, "CREATE TABLE t (a); INSERT INTO t VALUES ('x'); CREATE VIEW v AS SELECT a FROM t; "+
+		"CREATE VIRTUAL TABLE f USING fts5(a, content=v)")
+	d, _ := dumped(t, from)
+	d.Info.Schema.Tables = append(d.Info.Schema.Tables, schema.Table{Name: schema.Name{Name: "f"}, Virtual: fts5,
+		Columns: []schema.Column{{Name: "a"}}, Options: map[string]string{"content": "v"}})
+	if err := loadAs(t, to, d, engine.Foreign); err != nil {
+		t.Fatal(err)
+	}
+	if described := descriptionOf(t, to); len(described.Tables) != 1 {
+		t.Errorf("loaded %+v", described.Tables)
+	}
+}
+
 // A load does not replace a default that it leaves out with NULL.
 func TestForeignRowsWithoutTheirDefault(t *testing.T) {
 	t.Parallel()

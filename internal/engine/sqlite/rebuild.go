@@ -268,6 +268,10 @@ func (b *builder) fill(ctx context.Context) error {
 			if (t.Virtual != "") != virtual {
 				continue
 			}
+			if !fillable(t, b.schema.Tables) { // an older version described it
+				b.leftOut("virtual table", t.Name.Name)
+				continue
+			}
 			if err := b.table(ctx, t); err != nil {
 				return err
 			}
@@ -408,10 +412,14 @@ func (b *builder) programs(ctx context.Context) error {
 	}
 	for _, p := range b.schema.Programs {
 		if p.Kind == "virtual table" || p.Kind == "table" {
-			b.o.Notify(fmt.Sprintf("left out: the %s %s, which cannot be rebuilt from rows", p.Kind, p.Name.Name))
+			b.leftOut(p.Kind, p.Name.Name)
 		}
 	}
 	return nil
+}
+
+func (b *builder) leftOut(kind, name string) {
+	b.o.Notify(fmt.Sprintf("left out: the %s %s, which cannot be rebuilt from rows", kind, name))
 }
 
 // announced reports whether the description lists an entry as a program.

@@ -134,6 +134,20 @@ func contentOf(definition string) string {
 	return ""
 }
 
+// fillable reports whether a load can fill a table. A full-text table that indexes the strings of
+// another table needs the rows of that table, with every column.
+func fillable(t schema.Table, all []schema.Table) bool {
+	if t.Virtual != fts5 || t.Options["content"] == "" {
+		return true
+	}
+	return slices.ContainsFunc(all, func(content schema.Table) bool {
+		d := definition{Table: content}
+		lacks := func(c schema.Column) bool { at := d.indexOf(c.Name); return at < 0 || d.Columns[at].Computed }
+		return strings.EqualFold(content.Name.Name, t.Options["content"]) && content.Virtual == "" &&
+			!slices.ContainsFunc(t.Columns, lacks)
+	})
+}
+
 // value consumes a name, a string or a number.
 func (r *reader) value() (string, bool) {
 	if !r.done() && r.list[r.at].kind == numberToken {
