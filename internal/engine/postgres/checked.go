@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"snap"
@@ -106,9 +107,11 @@ func notRestored(e dumpEntry, why string) error {
 }
 
 // entries checks all entries. It returns the numbers of the entries that pg_restore restores, which
-// do not include the rows of tables, and the extensions to create first.
+// do not include the rows of tables, and the extensions to create first. Entries come after those
+// that they need.
 func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension, err error) {
 	seen := map[int]bool{}
+	omitted := map[string]string{}             // the kinds of the entries that are left out, by number
 	created := map[string]bool{"public": true} // schemas that exist before pg_restore runs
 	for _, e := range all {
 		if e.desc != "EXTENSION" {
@@ -134,16 +137,37 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 			if e.desc == "OPERATOR CLASS" {
 				r.classes = append(r.classes, schema.Name{Schema: e.namespace, Name: e.tag})
 			}
+			omitted[strconv.Itoa(e.id)] = e.desc
 			continue
 		}
 		if err := r.checkEntry(e); err != nil {
 			return nil, nil, err
 		}
-		if e.desc != "TABLE DATA" {
+		switch {
+		case e.dependent(omitted):
+			omitted[strconv.Itoa(e.id)] = e.desc
+			if e.desc != "COMMENT" {
+				r.leftOut = append(r.leftOut, strings.ToLower(e.desc)+" "+e.tag)
+			}
+		case e.desc != "TABLE DATA":
 			ids = append(ids, e.id)
 		}
 	}
 	return ids, wanted, nil
+}
+
+// dependent reports whether an entry is left out because it needs an entry that is left out. Tables
+// are never left out, nor their keys and indexes: the load then fails.
+func (e dumpEntry) dependent(omitted map[string]string) bool {
+	return slices.ContainsFunc(e.needs, func(id string) bool {
+		switch e.desc {
+		case "TABLE", "TABLE DATA", "CONSTRAINT":
+			return false
+		case "INDEX":
+			return omitted[id] == "MATERIALIZED VIEW"
+		}
+		return omitted[id] != ""
+	})
 }
 
 // leftComment reports whether the object of a comment is left out, or is the schema public.

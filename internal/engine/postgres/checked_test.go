@@ -64,6 +64,35 @@ CREATE FUNCTION topair(int) RETURNS mood LANGUAGE sql AS $f$ SELECT 'ok'::mood $
 CREATE FUNCTION defs() RETURNS text LANGUAGE sql SECURITY DEFINER SET search_path = '' AS $$ SELECT 'a;b''--/*' $$; ` +
 	`COMMENT ON FUNCTION defs() IS 'x; DROP'; CREATE COLLATION coll (locale = 'C')`
 
+// Objects that need a foreign table are left out with it, and listed.
+func TestOurSnapshotWithForeignTables(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, `CREATE EXTENSION postgres_fdw; CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw;
+		CREATE FOREIGN TABLE ft (a int) SERVER far; COMMENT ON COLUMN ft.a IS 'x'; CREATE VIEW v AS SELECT a FROM ft;
+		CREATE VIEW w AS SELECT a FROM v; COMMENT ON VIEW w IS 'x';
+		CREATE MATERIALIZED VIEW m AS SELECT a FROM ft WITH NO DATA; CREATE UNIQUE INDEX i ON m (a);
+		CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TRIGGER g BEFORE INSERT ON ft FOR EACH ROW EXECUTE FUNCTION f();
+		CREATE TABLE t (a int); INSERT INTO t VALUES (1); CREATE VIEW kept AS SELECT a FROM t`))
+	d, _ := dumped(t, from)
+	notices, err := Engine{}.into(t, to, ours(d), engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []string{"foreign table ft", "view v", "view w", "materialized view m", "index i",
+		"trigger ft g"} {
+		if !slices.ContainsFunc(notices, func(s string) bool { return strings.HasSuffix(s, ": "+left) }) {
+			t.Errorf("%s is not listed in %q", left, notices)
+		}
+	}
+	loaded := linesOf(t, to, "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace "+
+		"ORDER BY 1")
+	if !slices.Equal(loaded, []string{"kept", "t"}) {
+		t.Errorf("loaded %v", loaded)
+	}
+}
+
 // Statements are split as the server splits them.
 func TestStatements(t *testing.T) {
 	t.Parallel()

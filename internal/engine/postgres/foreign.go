@@ -118,7 +118,7 @@ func (s *scratch) createExtensions(ctx context.Context, u *unpacking) error {
 		}
 	}
 	for _, label := range u.review.leftOut {
-		s.o.Notify("left out, because only a superuser may create it: " + label)
+		s.o.Notify("left out, because only a superuser may create it or an object that it needs: " + label)
 	}
 	for _, x := range u.layout.extensions {
 		connect := s.connect

@@ -266,7 +266,7 @@ func (d *dumpReader) entry() dumpEntry {
 	e.broken = strings.ContainsAny(strings.Join(others, ""), "\r\n\x00")
 	d.text() // "false"
 	for d.err == nil && d.more() {
-		if need := d.text(); d.excluded != nil {
+		if need := d.text(); d.excluded != nil || d.foreign && !d.lean {
 			e.needs = append(e.needs, need)
 		}
 	}
