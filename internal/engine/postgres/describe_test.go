@@ -85,6 +85,18 @@ func TestDumpDescribesTheDatabase(t *testing.T) {
 	}
 }
 
+// A type that would pad values to more than 64 KiB has no length in a description.
+func TestPaddedTypesAreLimited(t *testing.T) {
+	t.Parallel()
+	for full, want := range map[string]string{"character(65536)": "character(65536)", "character(65537)": "bpchar",
+		"bit(65537)": `"bit"`, "character varying(65537)": "character varying(65537)"} {
+		name, _, _ := strings.Cut(full, "(")
+		if got, asText := builtin(name, full, 0); asText || typeSQL(got) != want {
+			t.Errorf("%s is described as %s", full, typeSQL(got))
+		}
+	}
+}
+
 func tableNamed(s *schema.Schema, namespace, name string) *schema.Table {
 	for i := range s.Tables {
 		if s.Tables[i].Name == (schema.Name{Schema: namespace, Name: name}) {
