@@ -177,6 +177,10 @@ func TestChart(t *testing.T) {
 			}
 			checkConfig(t, pick[*corev1.ConfigMap](t, objects)[0].Data["snapcloud.yaml"], environment)
 			restricted(t, pod)
+			data := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "data" })]
+			if data.EmptyDir.SizeLimit != nil {
+				t.Errorf("Kubernetes would end a pod whose deltas take more than %s", data.EmptyDir.SizeLimit)
+			}
 		})
 	}
 }

@@ -42,7 +42,7 @@ func TestDockerfile(t *testing.T) {
 		t.Errorf("the image is made from %s and not from scratch", last.BaseName)
 	}
 	var user, entry string
-	copied := map[string]bool{}
+	copied, env := map[string]bool{}, map[string]string{}
 	for _, command := range last.Commands {
 		switch c := command.(type) {
 		case *instructions.UserCommand:
@@ -65,6 +65,10 @@ func TestDockerfile(t *testing.T) {
 			if c.From == "" {
 				t.Errorf("%v comes from the build's folder, and not from a stage", c.SourcePaths)
 			}
+		case *instructions.EnvCommand:
+			for _, e := range c.Env {
+				env[e.Key] = e.Value
+			}
 		case *instructions.RunCommand:
 			t.Error("something is run in a stage from scratch")
 		}
@@ -75,6 +79,9 @@ func TestDockerfile(t *testing.T) {
 	}
 	if entry != "/snapcloud" || !copied[entry] || !copied["/data"] {
 		t.Errorf("the entry point is %q, and what was copied %v", entry, copied)
+	}
+	if env["TMPDIR"] != "/data" {
+		t.Errorf("the folder for temporary files is %q, and the program can write only to /data", env["TMPDIR"])
 	}
 	if build := read(t, "deploy/Dockerfile"); !strings.Contains(build, "CGO_ENABLED=0") ||
 		!strings.Contains(build, "-trimpath") {

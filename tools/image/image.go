@@ -136,7 +136,7 @@ func (r release) config(p program, image v1.Image) *v1.ConfigFile {
 		v1.Time{Time: r.created}
 	c.Config = v1.Config{
 		User:         fmt.Sprintf("%d:%d", user, user),
-		Env:          []string{"SNAPCLOUD_LISTEN=0.0.0.0:8080", "SNAPCLOUD_DATA_DIR=/data"},
+		Env:          []string{"SNAPCLOUD_LISTEN=0.0.0.0:8080", "SNAPCLOUD_DATA_DIR=/data", "TMPDIR=/data"},
 		Entrypoint:   []string{"/snapcloud"},
 		Cmd:          []string{"serve", "--config", "/etc/snapcloud/snapcloud.yaml"},
 		ExposedPorts: map[string]struct{}{"8080/tcp": {}},

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,7 +126,8 @@ func checkFiles(t *testing.T, image v1.Image) {
 		t.Errorf("only %d bytes of certificates", len(rest))
 	}
 	c, err := image.ConfigFile()
-	if err != nil || c.Config.User != "65532:65532" || c.Config.Entrypoint[0] != "/snapcloud" {
+	if err != nil || c.Config.User != "65532:65532" || c.Config.Entrypoint[0] != "/snapcloud" ||
+		!slices.Contains(c.Config.Env, "TMPDIR=/data") {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	extracted := filepath.Join(t.TempDir(), "snapcloud")
