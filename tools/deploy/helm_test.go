@@ -36,7 +36,7 @@ extraVolumeMounts: [{name: extra, mountPath: /extra}]
 openshift: true
 service: {annotations: {balancer: internal}}
 migration: {enabled: true, secretEnv: {DATABASE_URL: {secret: migration, key: url}}}
-resources: {limits: {memory: 2Gi}}
+resources: {limits: {memory: 1.5Gi}}
 config:
   trust_proxies: [10.1.2.0/24]
   public_url: https://snap.example
@@ -245,7 +245,7 @@ func TestChartOptions(t *testing.T) {
 			}
 		}
 		want := map[string]string{"pod": "snapcloud", "job": "migration"}[name]
-		if env["DATABASE_URL"] != want || env["GOMEMLIMIT"] != "1843MiB" ||
+		if env["DATABASE_URL"] != want || env["GOMEMLIMIT"] != "1382MiB" ||
 			env["SSL_CERT_DIR"] != "/etc/ssl/certs:/etc/snapcloud-ca" {
 			t.Errorf("the %s has the environment %v", name, env)
 		}

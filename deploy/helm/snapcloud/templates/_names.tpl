@@ -73,7 +73,7 @@ capabilities: {drop: [ALL]}
 {{- /* Nine tenths of limits.memory. */}}
 {{- define "snapcloud.memory" -}}
 {{- $limit := dig "limits" "memory" "" .Values.resources | toString }}
-{{- if hasSuffix "Mi" $limit }}{{ div (mul (trimSuffix "Mi" $limit | int) 9) 10 }}MiB
-{{- else if hasSuffix "Gi" $limit }}{{ div (mul (trimSuffix "Gi" $limit | int) 9216) 10 }}MiB
+{{- if hasSuffix "Mi" $limit }}{{ mulf (trimSuffix "Mi" $limit) 0.9 | int }}MiB
+{{- else if hasSuffix "Gi" $limit }}{{ mulf (trimSuffix "Gi" $limit) 921.6 | int }}MiB
 {{- end }}
 {{- end }}
