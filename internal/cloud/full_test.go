@@ -118,6 +118,26 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	}
 }
 
+// TestServiceStartsOnAFullDisk: a service that stopped on a full disk starts again, first with the
+// reserve and then with the space that the reserve left.
+func TestServiceStartsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	small := servertest.SmallDisk(t, 64<<20)
+	c := cloudtest.Start(t, cloudtest.Options{DataDir: filepath.Join(small, "data"),
+		Config: func(o *cloud.Config) { o.Limits.DiskReserve = 32 << 20 }})
+	must(t, c.Service.Close())
+	fillDisk(t, filepath.Join(small, "ballast"))
+	_, err := store.Open(t.Context(), c.Config.StoreOptions()) // has no reserve
+	if snap.CodeOf(err) != snap.CodeStorageFull {
+		t.Errorf("the database without a reserve: %v", err)
+	}
+	for range 2 {
+		s, err := cloud.New(t.Context(), c.Config, cloud.Options{})
+		must(t, err)
+		must(t, s.Close())
+	}
+}
+
 // TestDeltasLeaveTheReserve: deltas and the files that are rebuilt from them do not use the disk
 // reserve. With room again, they are made. A delta that does not fit removes no others in vain.
 func TestDeltasLeaveTheReserve(t *testing.T) {

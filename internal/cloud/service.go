@@ -105,6 +105,7 @@ const defaultRecheck = 900 * time.Millisecond
 // The caller must close the service after the last request.
 func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	useOwnErrors()
+	ctx = store.AllowReserve(ctx) // nobody can take access away before the service runs
 	s = newService(c, o)
 	if s.telemetry.tracing, err = newTracing(ctx, c.Tracing, o.Version, s.log); err != nil {
 		return nil, err

@@ -160,7 +160,7 @@ type userRow struct {
 
 func (p *program) listUsers(c *cobra.Command, org string) error {
 	return p.withStore(c.Context(), func(s *database) error {
-		if err := cloud.ApplyDirectory(c.Context(), s.Store, s.config); err != nil {
+		if err := cloud.ApplyDirectory(store.AllowReserve(c.Context()), s.Store, s.config); err != nil {
 			return err
 		}
 		o, err := s.org(c.Context(), org)

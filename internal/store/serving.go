@@ -45,10 +45,9 @@ func (v serving) refusal(newest int64) error {
 }
 
 // recordServing records that programs older than the previous release may no longer serve the
-// database. It may use the reserve, because every command that takes access away opens the store
-// first.
+// database.
 func (s *Store) recordServing(ctx context.Context) error {
-	return s.exec(AllowReserve(ctx), `INSERT INTO serving(id, lowest, version) VALUES(1, $1, $2)
+	return s.exec(ctx, `INSERT INTO serving(id, lowest, version) VALUES(1, $1, $2)
 		ON CONFLICT(id) DO UPDATE SET lowest = excluded.lowest, version = excluded.version
 		WHERE serving.lowest < excluded.lowest`, lowestServing, snap.Version())
 }

@@ -80,15 +80,17 @@ type Store struct {
 }
 
 // Open opens the database, migrates it to the newest schema under a lock, and returns the store.
-// Several processes may open one database at the same time.
+// Several processes may open one database at the same time. On a full disk, Open may use the
+// reserve, because every command that takes access away opens the store first.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s, err := open(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.migrate(ctx, o.DataDir); err != nil {
+	ctx = AllowReserve(ctx)
+	if err := s.attempt(ctx, func() error { return s.migrate(ctx, o.DataDir) }); err != nil {
 		s.Close()
-		if snap.CodeOf(err) == snap.CodeUsage {
+		if code := snap.CodeOf(err); code == snap.CodeUsage || code == snap.CodeStorageFull {
 			return nil, err
 		}
 		return nil, refusedConnection(fmt.Errorf("migrate the database: %w", err))
