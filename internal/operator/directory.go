@@ -59,11 +59,7 @@ func (p *program) user() *cobra.Command {
 	}, &cobra.Command{
 		Use: "disable --org SLUG EMAIL", Short: "Disable a user immediately, and keep the account",
 		Args: command.ExactArgs("e-mail address"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return p.withUser(c, org, args[0], "disabled", func(s *database, m snap.Member) error {
-				return s.SetDisabled(store.AllowReserve(c.Context()), m.ID, true)
-			})
-		},
+		RunE: func(c *cobra.Command, args []string) error { return p.disableUser(c, org, args[0]) },
 	}, &cobra.Command{
 		Use: "enable --org SLUG EMAIL", Short: "Enable a disabled user",
 		Args: command.ExactArgs("e-mail address"),
@@ -129,6 +125,27 @@ func (p *program) placeOf(email, org string, index int) string {
 		}
 	}
 	return fmt.Sprintf("in users[%d] of the organization %s", index, org)
+}
+
+// disableUser disables all accounts with an e-mail.
+func (p *program) disableUser(c *cobra.Command, org, email string) error {
+	return p.withStore(c.Context(), func(s *database) error {
+		o, err := s.org(c.Context(), org)
+		if err != nil {
+			return err
+		}
+		accounts, err := s.UsersByEmail(c.Context(), o.ID, email)
+		if err != nil {
+			return noUser(org, email, err)
+		}
+		for _, m := range accounts {
+			if err := s.SetDisabled(store.AllowReserve(c.Context()), m.ID, true); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(p.stderr, "disabled %s of %s\n", snap.Plural(len(accounts), "account", "accounts"), email)
+		return nil
+	})
 }
 
 func (p *program) withUser(c *cobra.Command, org, email, state string, do func(*database, snap.Member) error) error {

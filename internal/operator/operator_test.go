@@ -16,6 +16,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/servertest"
+	"snap/internal/store"
 )
 
 // run runs snapcloud in the test's process.
@@ -221,6 +222,52 @@ organizations:
 	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || code != 0 || !strings.HasPrefix(doc.OpenAPI, "3.1") {
 		t.Errorf("openapi: exit code %d, %v, version %q", code, err, doc.OpenAPI)
 	}
+}
+
+// TestUserDisableDisablesAllAccounts: after a change of identity provider, a person has two accounts
+// with one e-mail.
+func TestUserDisableDisablesAllAccounts(t *testing.T) {
+	t.Parallel()
+	config := configure(t, "127.0.0.1:8080")
+	run(t, config, "user", "list", "--org", "acme") // applies the configuration
+	s, err := store.Open(t.Context(), store.Options{DataDir: dataDir(t, config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	acme, err := s.OrgBySlug(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, issuer := range []string{"https://old-idp.test", "https://new-idp.test"} {
+		if _, err := s.ApplySignIn(t.Context(), store.SignIn{OrgID: acme.ID, Issuer: issuer, Subject: "1",
+			Email: "mia@acme.test", Role: snap.RoleMember}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ args, stderr string }{
+		{"user role --org acme mia@acme.test viewer", "mia@acme.test is now viewer"},
+		{"user disable --org acme mia@acme.test", "disabled 2 accounts of mia@acme.test"},
+	} {
+		code, _, stderr := run(t, config, strings.Fields(tt.args)...)
+		if code != 0 || !strings.Contains(stderr, tt.stderr) {
+			t.Errorf("snapcloud %s: exit code %d, said %q", tt.args, code, stderr)
+		}
+	}
+	accounts, err := s.UsersByEmail(t.Context(), acme.ID, "mia@acme.test")
+	if err != nil || len(accounts) != 2 || !accounts[0].Disabled || !accounts[1].Disabled {
+		t.Errorf("the accounts are %+v, %v", accounts, err)
+	}
+}
+
+// dataDir returns the data_dir of a configuration.
+func dataDir(t *testing.T, config string) string {
+	t.Helper()
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(regexp.MustCompile(`(?m)^data_dir: (.*)$`).FindSubmatch(text)[1])
 }
 
 // A restart loses nothing, and a shutdown lets a running response finish.

@@ -350,22 +350,25 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// UserByEmail returns a user of an organization by their e-mail, ignoring case. It fails with code
-// not_found, and with code conflict when several accounts have the e-mail.
+// UserByEmail returns a user of an organization by their e-mail, ignoring case. If several accounts
+// have the e-mail, it returns the one whose groups are the most recent. It fails with code
+// not_found.
 func (s *Store) UserByEmail(ctx context.Context, orgID int64, email string) (snap.Member, error) {
-	found, err := s.members(ctx, `WHERE u.org_id = $1 AND u.email_folded = $2`, orgID, snap.FoldCase(email))
+	found, err := s.UsersByEmail(ctx, orgID, email)
 	if err != nil {
 		return snap.Member{}, err
 	}
-	switch len(found) {
-	case 0:
-		return snap.Member{}, errNoUser()
-	case 1:
-		return found[0], nil
+	return slices.MaxFunc(found, func(a, b snap.Member) int { return a.GroupsAsOf.Compare(b.GroupsAsOf) }), nil
+}
+
+// UsersByEmail returns all accounts of an organization with an e-mail, ignoring case. A person has
+// several after the organization's identity provider changed. It fails with code not_found.
+func (s *Store) UsersByEmail(ctx context.Context, orgID int64, email string) ([]snap.Member, error) {
+	found, err := s.members(ctx, `WHERE u.org_id = $1 AND u.email_folded = $2`, orgID, snap.FoldCase(email))
+	if err == nil && len(found) == 0 {
+		err = errNoUser()
 	}
-	return snap.Member{}, &snap.Error{Code: snap.CodeConflict,
-		Detail: fmt.Sprintf("%d accounts of the organization have the e-mail %s", len(found), email),
-		Hint:   "disable those that are no longer used"}
+	return found, err
 }
 
 // Members returns the users of the caller's organization, by e-mail.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"snap"
 	"snap/internal/store"
@@ -79,6 +80,13 @@ func TestGroupsAndMembers(t *testing.T) {
 		}
 		if m, err := w.UserByEmail(w.ctx, w.acme.ID, "gUS@ACME.test"); err != nil || m.ID != gus.User.ID {
 			t.Errorf("by e-mail: %+v, %v", m, err)
+		}
+		w.clock.Advance(time.Millisecond)
+		id, err := w.ApplySignIn(w.ctx, store.SignIn{OrgID: w.acme.ID, Issuer: "https://other-idp.test", Subject: "gus",
+			Email: "gus@acme.test", Role: snap.RoleViewer})
+		w.ok(err)
+		if m, err := w.UserByEmail(w.ctx, w.acme.ID, "gus@acme.test"); err != nil || m.ID != id {
+			t.Errorf("of two accounts by e-mail: %+v, %v, want the newer one", m, err)
 		}
 		if _, err := w.UserByEmail(w.ctx, w.acme.ID, "gail@globex.test"); snap.CodeOf(err) != snap.CodeNotFound {
 			t.Errorf("a user of another organization by e-mail: %v, want not found", err)
