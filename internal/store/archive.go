@@ -128,8 +128,7 @@ func (s *Store) Archive(ctx context.Context, c Chunk) error {
 		if blob != c.Key {
 			return discard(ctx, tx, Garbage{Blob: c.Key})
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE serving SET lowest = $1, version = $2 WHERE lowest < $1`,
-			archiveSchema, snap.Version()); err != nil {
+		if _, err := tx.ExecContext(ctx, excludeOlder, archiveSchema, snap.Version()); err != nil {
 			return err
 		}
 		args := []any{c.Org, c.First, c.last()}

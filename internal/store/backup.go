@@ -60,7 +60,7 @@ func trim(ctx context.Context, file string) error {
 	}
 	defer db.Close()
 	for _, t := range tables() {
-		if t.whyNotCopied == "" {
+		if t.whyNotCopied == "" || t.name == "serving" { // serving also excludes older programs from the copy
 			continue
 		}
 		var known bool // databases from older services may lack the table

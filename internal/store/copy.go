@@ -78,6 +78,9 @@ func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid stri
 	c := &copyRun{s: s, from: from, to: conn, reseal: reseal}
 	err = c.copyAll(ctx, progress)
 	if err == nil {
+		_, err = conn.ExecContext(ctx, excludeOlder, archiveSchema, snap.Version())
+	}
+	if err == nil {
 		_, err = conn.ExecContext(ctx, `DELETE FROM transfer`)
 	}
 	if err == nil {

@@ -181,3 +181,6 @@ func (s *Store) UnshareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	_, err := s.UnshareFrom(ctx, c, sn, snap.Shares{Orgs: []string{slug}})
 	return err
 }
+
+// ArchiveSchema is the schema that a program must know to read archived audit lines.
+const ArchiveSchema = archiveSchema

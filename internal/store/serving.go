@@ -16,7 +16,12 @@ import (
 // not serve a database that this program has migrated. Every release sets it; see CONTRIBUTING.md.
 const lowestServing = 16
 
-// serving says which programs may serve the database.
+// excludeOlder excludes programs that cannot read archived lines of the audit log from a database
+// that has some. Its arguments are archiveSchema and the version of this program.
+const excludeOlder = `UPDATE serving SET lowest = $1, version = $2
+	WHERE lowest < $1 AND EXISTS(SELECT 1 FROM audit_archive)`
+
+// serving says which programs may serve the database, and where its service was moved.
 type serving struct {
 	lowest  int64  // the newest migration that a program must know
 	version string // the version of the program that wrote the limit
@@ -45,11 +50,15 @@ func (v serving) refusal(newest int64) error {
 }
 
 // recordServing records that programs older than the previous release may no longer serve the
-// database.
+// database, nor those that cannot read its audit log.
 func (s *Store) recordServing(ctx context.Context) error {
-	return s.exec(ctx, `INSERT INTO serving(id, lowest, version) VALUES(1, $1, $2)
+	err := s.exec(ctx, `INSERT INTO serving(id, lowest, version) VALUES(1, $1, $2)
 		ON CONFLICT(id) DO UPDATE SET lowest = excluded.lowest, version = excluded.version
 		WHERE serving.lowest < excluded.lowest`, lowestServing, snap.Version())
+	if err != nil {
+		return err
+	}
+	return s.exec(ctx, excludeOlder, archiveSchema, snap.Version())
 }
 
 // ForgetMove deletes the record that `snapcloud transfer` copied this service to another location.

@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"database/sql"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +108,41 @@ func TestForgetMoveDoubtsRefreshTokens(t *testing.T) {
 		w.ok(err)
 		if doubts, err := w.ClaimCheck(w.ctx, standing, time.Minute); err != nil || doubts != 2 {
 			t.Errorf("%d doubts, %v; want 2", doubts, err)
+		}
+	})
+}
+
+// A database with archived lines of an audit log stays closed to programs that cannot read them when
+// it is copied by a backup or a transfer, and when the record of that is lost.
+func TestArchivedLogsExcludeOlderPrograms(t *testing.T) {
+	bothDatabases(t, func(t *testing.T, o store.Options) {
+		w := newWorld(t, o)
+		lowest := func(name string, db *sql.DB) {
+			t.Helper()
+			var lowest int
+			w.ok(db.QueryRowContext(w.ctx, `SELECT lowest FROM serving`).Scan(&lowest))
+			if lowest != store.ArchiveSchema {
+				t.Errorf("programs with schema %d may serve the %s", lowest, name)
+			}
+		}
+		_, err := w.DB().ExecContext(w.ctx, `INSERT INTO audit_archive(org_id, first, blob, size, sha256, unpacked,
+			first_at, last_at, hash) VALUES($1, 1, 'audit.1', 1, '', 1, 1, 1, '')`, w.acme.ID)
+		w.ok(err)
+		copied := open(t, store.Options{DataDir: t.TempDir()})
+		frozen, err := w.Freeze(w.ctx)
+		w.ok(err)
+		w.ok(copied.CopyFrom(w.ctx, frozen, nil, func(store.CopiedTable) {}))
+		w.ok(frozen.Release())
+		lowest("copy", copied.DB())
+		open(t, o)
+		lowest("database", w.DB())
+		if o.URL == "" {
+			file := filepath.Join(t.TempDir(), "backup.db")
+			w.ok(store.BackUp(w.ctx, o.DataDir, file))
+			db, err := sql.Open("sqlite", file)
+			w.ok(err)
+			defer db.Close()
+			lowest("backup", db)
 		}
 	})
 }
