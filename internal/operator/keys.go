@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,9 +25,9 @@ type database struct {
 	config cloud.Config
 }
 
-// withStore opens the database of the configuration and calls f. It prints a message if the
-// database did not exist, because the service itself may run with another environment and another
-// database.
+// withStore opens the database of the configuration and calls f, unless the service was moved
+// elsewhere. It prints a message if the database did not exist, because the service itself may run
+// with another environment and another database.
 func (p *program) withStore(ctx context.Context, f func(*database) error) error {
 	config, err := p.config()
 	if err != nil {
@@ -45,7 +46,7 @@ func (p *program) withStore(ctx context.Context, f func(*database) error) error 
 		return err
 	}
 	defer s.Close()
-	if err := s.CheckTransferred(ctx); err != nil {
+	if err := errors.Join(s.CheckTransferred(ctx), s.CheckMoved(ctx)); err != nil {
 		return err
 	}
 	return f(&database{s, config})

@@ -21,7 +21,8 @@ import (
 // must not exist. The service may keep writing in the meantime. The copy leaves out rows that are
 // useless elsewhere, such as those of running processes and of pushes in progress, and records that
 // refresh tokens may be old when it is used, as [Store.DoubtRefresh] does. The file is synced and
-// readable by its owner only. BackUp fails with code storage_full if the new file's disk is full.
+// readable by its owner only. BackUp fails with code usage if the service was moved elsewhere, and
+// with code storage_full if the new file's disk is full.
 func BackUp(ctx context.Context, dataDir, file string) error {
 	if err := CheckExists(Options{DataDir: dataDir}); err != nil {
 		return err
@@ -34,6 +35,9 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 	if known, err := s.hasTable(ctx, "snapshots"); err != nil || !known {
 		return errors.Join(err, snap.Usage("the database in "+dataDir+" is empty",
 			"start the service once, or name its configuration with --config"))
+	}
+	if err := s.CheckMoved(ctx); err != nil {
+		return err
 	}
 	if err := restrictToOwner(file); err != nil { // SQLite treats an empty file as a new database
 		return err

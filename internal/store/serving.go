@@ -25,13 +25,16 @@ const excludeOlder = `UPDATE serving SET lowest = $1, version = $2
 type serving struct {
 	lowest  int64  // the newest migration that a program must know
 	version string // the version of the program that wrote the limit
+	movedTo string // as [Options.Place] returns it; empty unless the service was moved
+	movedAt sql.NullInt64
 }
 
 func (s *Store) serving(ctx context.Context) (v serving, err error) {
 	if known, err := s.hasTable(ctx, "serving"); err != nil || !known {
 		return v, err
 	}
-	err = s.read.QueryRowContext(ctx, `SELECT lowest, version FROM serving`).Scan(&v.lowest, &v.version)
+	err = s.read.QueryRowContext(ctx, `SELECT lowest, version, moved_to, moved_at FROM serving`).
+		Scan(&v.lowest, &v.version, &v.movedTo, &v.movedAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -73,14 +76,13 @@ func (s *Store) ForgetMove(ctx context.Context) error {
 // CheckMoved fails with code usage when `snapcloud transfer` has copied this service to another
 // location.
 func (s *Store) CheckMoved(ctx context.Context) error {
-	var to string
-	var at sql.NullInt64
-	err := s.read.QueryRowContext(ctx, `SELECT moved_to, moved_at FROM serving`).Scan(&to, &at)
-	if err != nil || to == "" {
+	v, err := s.serving(ctx)
+	if err != nil || v.movedTo == "" {
 		return err
 	}
-	return snap.Usage(fmt.Sprintf("this service was moved to %s on %s", to, timeOf(at).Format(time.RFC3339)),
-		"start it there, or run `snapcloud serve --again` once to serve from here, without the changes that were "+
+	return snap.Usage(fmt.Sprintf("this service was moved to %s on %s", v.movedTo,
+		timeOf(v.movedAt).Format(time.RFC3339)),
+		"use it there, or run `snapcloud serve --again` once to serve from here, without the changes that were "+
 			"made there since then")
 }
 
