@@ -28,14 +28,8 @@ func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Ke
 		return auditlog.Key{}, err
 	}
 	der, err := sealer.open(store.AuditKeyName, stored)
-	if errors.Is(err, errNoSealer) || errors.Is(err, errWrongSealer) {
-		return auditlog.Key{}, snap.Usage("the key that signs the audit log is encrypted with another "+
-			"auth.key_encryption_key, or none is set",
-			"set auth.key_encryption_key to the key it was encrypted with; if that key is lost, delete the row "+
-				store.AuditKeyName+" of the table secrets, after which verifiers of the audit log see a new key")
-	}
 	if err != nil {
-		return auditlog.Key{}, err
+		return auditlog.Key{}, explainSealedAudit(err)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
@@ -49,4 +43,15 @@ func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Ke
 		err = st.ReplaceSecret(ctx, store.AuditKeyName, stored, sealed)
 	}
 	return auditlog.NewKey(private), err
+}
+
+// explainSealedAudit is like explainSealed, for the key that signs the checkpoints of the audit logs.
+func explainSealedAudit(err error) error {
+	if !errors.Is(err, errNoSealer) && !errors.Is(err, errWrongSealer) {
+		return err
+	}
+	return snap.Usage("the key that signs the audit log is encrypted with another auth.key_encryption_key, or none "+
+		"is set",
+		"set auth.key_encryption_key to the key it was encrypted with; if that key is lost, delete the row "+
+			store.AuditKeyName+" of the table secrets, after which verifiers of the audit log see a new key")
 }

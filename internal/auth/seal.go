@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"snap"
+	"snap/internal/store"
 )
 
 // sealedV1 is the first byte of a sealed private key; the nonce and the AES-256-GCM ciphertext
@@ -110,6 +111,24 @@ func (s *Sealer) Bind(name string, secret []byte) ([]byte, error) {
 // sealer. The service calls it when it starts.
 func (t *Tokens) Check(ctx context.Context) error {
 	_, err := t.keys.load(ctx)
+	return explainSealed(err)
+}
+
+// Check fails with code usage when the sealer cannot decrypt the newest of the stored signing keys
+// or the stored key of the audit logs. Keys that do not exist yet are no error.
+func (s *Sealer) Check(signing []store.SigningKey, audit []byte) error {
+	if len(signing) > 0 {
+		if _, err := s.open(signing[0].KID, signing[0].Private); err != nil {
+			return explainSealed(err)
+		}
+	}
+	_, err := s.open(store.AuditKeyName, audit)
+	return explainSealedAudit(err)
+}
+
+// explainSealed converts the reasons why a signing key cannot be decrypted to an error of code usage.
+// It returns any other error unchanged.
+func explainSealed(err error) error {
 	for _, known := range []error{errNoSealer, errWrongSealer} {
 		if errors.Is(err, known) {
 			return snap.Usage(known.Error(),

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -39,15 +40,18 @@ const maxAhead = 10 * time.Second
 // checkTimeout is the time limit of each check.
 const checkTimeout = 20 * time.Second
 
-// Verdicts tests everything that the configuration names: the database and its schema, the clocks
-// of this machine and of running replicas, organizations that a start would close, the object
-// store, the free space of data_dir, the bucket of checkpoints, every identity provider, the hosts of
-// webhooks, the SMTP server, and the collector of traces. It changes nothing, except that it briefly
-// stores a test object in the object store.
+// Verdicts tests everything that the configuration names: the database and its schema, the key that
+// encrypts its signing keys, the clocks of this machine and of running replicas, organizations that
+// a start would close, the object store and its owner, the free space of data_dir, the bucket of
+// checkpoints, every identity provider, the hosts of webhooks, the SMTP server, and the collector of
+// traces. It changes nothing, except that it briefly stores a test object in the object store. It
+// leaves the object store alone while a restore has not ended.
 func Verdicts(ctx context.Context, c Config) []Verdict {
 	k := &checkup{ctx: ctx, config: c, verdicts: []Verdict{Configured(c)}}
 	seen := k.database()
-	k.objectStore()
+	if store.CheckRestored(c.StoreOptions()) == nil {
+		k.objectStore()
+	}
 	k.disk()
 	k.signIn()
 	k.receivers(seen.Webhooks)
@@ -65,6 +69,7 @@ type checkup struct {
 	ctx      context.Context
 	config   Config
 	verdicts []Verdict
+	service  string // ID of the service; empty if it could not be read
 }
 
 // check runs one check and adds its verdict.
@@ -83,13 +88,26 @@ func (k *checkup) last() *Verdict { return &k.verdicts[len(k.verdicts)-1] }
 // onlyWarn turns a failure of the last check into a warning.
 func (k *checkup) onlyWarn() { k.last().Warning = k.last().Err != nil }
 
-// database checks the database, the clocks, and the organizations that the next start would close.
+// database checks the database and the key that encrypts its signing keys, the clocks, and the
+// organizations that the next start would close.
 func (k *checkup) database() (seen store.Inspection) {
 	k.check("database", func(ctx context.Context) (detail string, err error) {
 		seen, err = store.Inspect(ctx, k.config.StoreOptions())
-		return schemaDetail(seen), errors.Join(err, seen.TooOld)
+		return schemaDetail(seen), cmp.Or(err, seen.Refusal)
 	})
 	if k.last().Err == nil {
+		if seen.Schema == 0 || seen.Schema >= seen.Newest {
+			k.service = serviceID(seen.URLSecret)
+		}
+		if seen.AuditKey != nil {
+			k.check("keys", func(context.Context) (string, error) {
+				sealer, err := auth.NewSealer(k.config.Auth.KeyEncryptionKey)
+				if err != nil {
+					return "", err
+				}
+				return "the signing keys can be read", sealer.Check(seen.SigningKeys, seen.AuditKey)
+			})
+		}
 		k.check("clock", func(context.Context) (string, error) { return clockDetail(k.config, seen) })
 		if seen.Skew > maxSkew {
 			k.check("replicas", func(context.Context) (string, error) { return "", errSkew(seen.Skew) })
@@ -109,12 +127,15 @@ func (k *checkup) database() (seen store.Inspection) {
 // objectStore checks the object store and the bucket of checkpoints.
 func (k *checkup) objectStore() {
 	k.check("storage", func(ctx context.Context) (string, error) {
-		return "written, read and removed an object", tryStorage(ctx, k.config)
+		return "written, read and removed an object", tryStorage(ctx, k.config, k.service)
 	})
-	if err := k.last().Err; err != nil {
+	err := k.last().Err
+	if err != nil {
 		k.last().Detail = explained(err)
 	}
-	if k.config.Blob.URL != "" { // S3 may be down for a while, but a folder that is not writable is a mistake
+	// S3 may be down for a while, but a folder that is not writable is a mistake, as is the object
+	// store of another service.
+	if k.config.Blob.URL != "" && snap.CodeOf(err) != snap.CodeUsage {
 		k.onlyWarn()
 	}
 	if k.config.Audit.Checkpoints != "" {
@@ -209,13 +230,20 @@ func clockDetail(c Config, i store.Inspection) (string, error) {
 	return fmt.Sprintf("%v from the database's", i.Ahead.Abs()), nil
 }
 
-func tryStorage(ctx context.Context, c Config) error {
+// tryStorage tests the object store. It fails if the object store belongs to another service than
+// the one with this ID, unless the ID is empty.
+func tryStorage(ctx context.Context, c Config, service string) error {
 	blobs, err := OpenBlobs(ctx, c)
 	if err != nil {
 		return err
 	}
 	if err := blobs.Ping(ctx); err != nil {
 		return err
+	}
+	if service != "" {
+		if err := (claim{blobs, storageOwner{Service: service, PublicURL: c.PublicURL}}).check(ctx); err != nil {
+			return err
+		}
 	}
 	key, wrote := "check."+rand.Text(), []byte("snapcloud check")
 	if err := blobs.Write(ctx, key, wrote); err != nil {

@@ -52,6 +52,23 @@ func (c claim) acquire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return c.compare(found)
+}
+
+// check is like acquire, but does not write.
+func (c claim) check(ctx context.Context) error {
+	found, err := c.read(ctx)
+	if errors.Is(err, snap.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.compare(found)
+}
+
+// compare fails with code usage when the owner that was found is another service.
+func (c claim) compare(found storageOwner) error {
 	if found.Service == c.owner.Service {
 		return nil
 	}
@@ -105,7 +122,7 @@ func (c claim) write(ctx context.Context) error {
 // of the service at the public URL from, whose database is lost. The former service must never run
 // again. Its objects remain, but no snapshot of this service refers to them.
 func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
-	secret, err := st.Secret(ctx, "urls", 32)
+	secret, err := st.URLSecret(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,6 +131,12 @@ func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 		return err
 	}
 	return claim{blobs, storageOwner{serviceID(secret), c.PublicURL, st.Now().UTC()}}.takeOver(ctx, from)
+}
+
+// CheckOwner fails with code usage when the object store belongs to another service than the one
+// with this [store.Store.URLSecret]. It changes nothing.
+func CheckOwner(ctx context.Context, blobs blob.Store, secret []byte) error {
+	return claim{blobs: blobs, owner: storageOwner{Service: serviceID(secret)}}.check(ctx)
 }
 
 // serviceID returns the identifier of this service. It is derived from the secret "urls" of the

@@ -216,7 +216,7 @@ func (s *Service) openBlobs(ctx context.Context) error {
 // openURLKey derives the key that signs URLs from a secret in the database. With
 // auth.key_encryption_key, a copy of the database is not enough to sign URLs.
 func (s *Service) openURLKey(ctx context.Context) error {
-	secret, err := s.store.Secret(ctx, "urls", 32)
+	secret, err := s.store.URLSecret(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -64,6 +65,31 @@ func TestCheckTriesEverything(t *testing.T) {
 				t.Errorf("check left %v behind, %v", left, err)
 			}
 		})
+	}
+}
+
+// TestCheckReadsTheKeys: check fails with another key_encryption_key than the one that encrypted the
+// keys of the service, with which the service would not start.
+func TestCheckReadsTheKeys(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "snapcloud.yaml")
+	text := fmt.Sprintf("listen: 127.0.0.1:0\npublic_url: http://127.0.0.1:8080\ndata_dir: %s\n", t.TempDir())
+	with := func(key string) {
+		t.Helper()
+		auth := fmt.Sprintf("auth: {key_encryption_key: %q}\n", base64.StdEncoding.EncodeToString([]byte(key)))
+		if err := os.WriteFile(config, []byte(text+auth), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with(strings.Repeat("a", 32))
+	serve(t, config)()
+	if code, stdout, _ := run(t, config, "check"); code != 0 || !strings.Contains(stdout, "ok    keys") {
+		t.Errorf("exit code %d\n%s", code, stdout)
+	}
+	with(strings.Repeat("b", 32))
+	if code, stdout, _ := run(t, config, "check"); code != snap.ExitUnreachable ||
+		!strings.Contains(stdout, "FAIL  keys           the key that signs the audit log is encrypted with another") {
+		t.Errorf("exit code %d with another key\n%s", code, stdout)
 	}
 }
 

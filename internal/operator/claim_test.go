@@ -38,6 +38,10 @@ func TestClaimAfterALostDatabase(t *testing.T) {
 	if code != snap.ExitUsage || !strings.Contains(stderr, "snapcloud claim --from "+before) {
 		t.Fatalf("exit code %d, want to be told of claim:\n%s", code, stderr)
 	}
+	if code, stdout, _ := run(t, config, "check"); code != snap.ExitUnreachable ||
+		!strings.Contains(stdout, "FAIL  storage        the object store belongs to an earlier service at "+before) {
+		t.Errorf("exit code %d of the check:\n%s", code, stdout)
+	}
 	if code, _, stderr := run(t, config, "claim", "--from", "https://elsewhere.example"); code != snap.ExitUsage ||
 		!strings.Contains(stderr, before) {
 		t.Errorf("another's storage: exit code %d, %s", code, stderr)

@@ -166,19 +166,20 @@ func (p *program) check() *cobra.Command {
 		Use:   "check",
 		Short: "Check everything that the configuration names",
 		Long: `Check reads the configuration, tests everything that it names and prints the
-results: the database and its schema, the clock, writing to and reading from the
-object store, the free space of data_dir, the bucket of checkpoints, each identity
-provider, the hosts of webhooks, the SMTP server, and the collector of traces. It
-changes nothing, except that it writes a small object to the object store and
-removes it again.
+results: the database and its schema, the key that encrypts its signing keys, the
+clock, writing to and reading from the object store, the free space of data_dir,
+the bucket of checkpoints, each identity provider, the hosts of webhooks, the SMTP
+server, and the collector of traces. It changes nothing, except that it writes a
+small object to the object store and removes it again.
 
 If the disk is nearly full, or if S3, the bucket of checkpoints, an identity
 provider, a webhook's host, the SMTP server or the collector of traces cannot be
 used, that is a warning, as are clocks of replicas that differ and organizations
 that are missing from the configuration: the service still starts, and
-everything else works. A problem with the configuration, the database, its clock
-or a folder of objects fails the check. With --offline, check only reads the
-configuration and connects to nothing.
+everything else works. A problem with the configuration, the database, its keys,
+its clock or a folder of objects fails the check, and so does the object store of
+another service. With --offline, check only reads the configuration and connects
+to nothing.
 
 With --deep, check also compares the rows of the database with the objects in the
 object store. It lists snapshots whose bytes are missing, which fails the check,

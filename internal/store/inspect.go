@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,8 +14,8 @@ import (
 type Inspection struct {
 	Exists         bool  // if false, the first start creates the database
 	Schema, Newest int64 // the newest migration that the database has, and that this program knows
-	// TooOld is the error with which this program refuses to serve the database, or nil.
-	TooOld error
+	// Refusal is the error with which this program refuses to serve the database, or nil.
+	Refusal error
 	// Ahead is how far the clock of a database on another machine is ahead of this machine's.
 	Ahead time.Duration
 	// Skew is the largest difference between the clocks of running replicas.
@@ -22,10 +24,20 @@ type Inspection struct {
 	Orgs []string
 	// Webhooks are the URLs that events are sent to.
 	Webhooks []string
+	// URLSecret is that of [Store.URLSecret]; nil before the first start.
+	URLSecret []byte
+	// AuditKey is the secret [AuditKeyName]; nil before the first start.
+	AuditKey []byte
+	// SigningKeys are the keys that sign tokens, the newest first.
+	SigningKeys []SigningKey
 }
 
-// Inspect examines the database without changing its schema.
+// Inspect examines the database without changing its schema. It fails with code usage when a
+// restore has not ended.
 func Inspect(ctx context.Context, o Options) (Inspection, error) {
+	if err := CheckRestored(o); err != nil {
+		return Inspection{}, err
+	}
 	if _, err := os.Stat(filepath.Join(o.DataDir, "snapcloud.db")); o.URL == "" && errors.Is(err, os.ErrNotExist) {
 		return Inspection{}, nil
 	}
@@ -46,10 +58,11 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	if err != nil {
 		return i, err
 	}
-	i.TooOld = serving.refusal(i.Newest)
+	i.Refusal = cmp.Or(serving.refusal(i.Newest), s.CheckMoved(ctx))
 	if i.Ahead, err = s.ahead(ctx); err != nil || i.Schema == 0 {
 		return i, err
 	}
+	i.Refusal = cmp.Or(i.Refusal, s.CheckTransferred(ctx))
 	i.Orgs, err = collect(ctx, s, `SELECT slug FROM orgs WHERE closed = 0 ORDER BY slug`, scanOne[string])
 	if err != nil || i.Schema < i.Newest {
 		return i, err
@@ -58,6 +71,16 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 		return i, err
 	}
 	i.Webhooks, err = collect(ctx, s, `SELECT DISTINCT url FROM webhooks ORDER BY url`, scanOne[string])
+	if err != nil {
+		return i, err
+	}
+	for name, to := range map[string]*[]byte{urlSecretName: &i.URLSecret, AuditKeyName: &i.AuditKey} {
+		err := s.row(ctx, `SELECT value FROM secrets WHERE name = $1`, name).Scan(to)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return i, err
+		}
+	}
+	i.SigningKeys, err = s.SigningKeys(ctx)
 	return i, err
 }
 

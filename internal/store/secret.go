@@ -22,6 +22,15 @@ func (s *Store) Secret(ctx context.Context, name string, size int) (value []byte
 	return value, err
 }
 
+// urlSecretName is the name of the secret that [Store.URLSecret] returns.
+const urlSecretName = "urls"
+
+// URLSecret returns the secret from which the ID of the service and the key that signs its URLs are
+// derived.
+func (s *Store) URLSecret(ctx context.Context) ([]byte, error) {
+	return s.Secret(ctx, urlSecretName, 32)
+}
+
 // SecretOrCreate is like [Store.Secret], but calls create for the value, which can have any size.
 func (s *Store) SecretOrCreate(ctx context.Context, name string, create func() ([]byte, error)) (value []byte,
 	err error) {

@@ -46,13 +46,13 @@ func TestOpenRefusesProgramsThatAreTooOld(t *testing.T) {
 				t.Errorf("the error %v does not say %q", err, says)
 			}
 		}
-		if i, err := store.Inspect(w.ctx, o); err != nil || i.TooOld == nil {
-			t.Errorf("inspected: %v, %v", i.TooOld, err)
+		if i, err := store.Inspect(w.ctx, o); err != nil || i.Refusal == nil {
+			t.Errorf("inspected: %v, %v", i.Refusal, err)
 		}
 		later(newest) // the version that the next release writes
 		openAll(t, o, 2)
-		if i, err := store.Inspect(w.ctx, o); err != nil || i.TooOld != nil {
-			t.Errorf("inspected: %v, %v", i.TooOld, err)
+		if i, err := store.Inspect(w.ctx, o); err != nil || i.Refusal != nil {
+			t.Errorf("inspected: %v, %v", i.Refusal, err)
 		}
 	})
 }
