@@ -44,5 +44,7 @@ func TestDeepFindsWhatARestoreLeaves(t *testing.T) {
 		if b.Err == nil || !b.Warning || !strings.HasSuffix(b.Detail, "1 without a row: "+later) {
 			t.Errorf("bytes without rows: %+v", b)
 		}
+		w.exec(`DROP TABLE audit_archive`) // a database of an earlier release has none
+		deep()
 	})
 }
