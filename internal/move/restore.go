@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"io/fs"
 	"path/filepath"
 
+	"slices"
 	"golang.org/x/sync/errgroup"
 
 	"snap"
@@ -161,7 +163,7 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 }
 
 // prepareStaging creates the folder in which a restore is prepared. It fails if the data directory
-// holds anything else and no restore has begun there.
+// holds anything else, except empty folders of objects, and no restore has begun there.
 func prepareStaging(dataDir, staging string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return err
@@ -176,6 +178,9 @@ func prepareStaging(dataDir, staging string) error {
 			return &snap.Error{Code: snap.CodeConflict, Detail: dataDir + " is not empty",
 				Hint: "restore into a new data_dir; nothing was changed"}
 		}
+	if err := removeEmpty(filepath.Join(dataDir, blobsDir)); err != nil {
+		return err
+	}
 	}
 	if err := os.MkdirAll(staging, 0o700); err != nil {
 		return err
@@ -228,9 +233,36 @@ func moveIntoPlace(dataDir, staging string) error {
 		return err
 	}
 	done := filepath.Join(dataDir, restoredDir)
+// removeEmpty removes a folder of objects, which `snapcloud check` creates, if it has no files.
+func removeEmpty(dir string) error {
+	var folders []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			return errHasFiles
+		}
+		folders = append(folders, path)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errHasFiles) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, path := range slices.Backward(folders) { // the inner ones first
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+var errHasFiles = errors.New("the folder has files")
+
 	return errors.Join(os.Rename(staging, done), disk.SyncDir(dataDir), os.RemoveAll(done))
 }
 
+	if err := removeEmpty(filepath.Join(dataDir, blobsDir)); err != nil {
+		return err
+	}
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"snap/api"
 	"snap/internal/servertest"
 )
+	"snap/internal/store"
 
 // The operator's way: back up while the service runs, restore elsewhere, and move to another place
 // with the service stopped. Every mistake on the way has an error that says what to do.
@@ -49,9 +50,21 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	expect(config, 0, "copied", "transfer --to "+moved)
 	expect(config, snap.ExitUsage, "not empty", "transfer --to "+moved)
 	expect(config, snap.ExitUsage, "same database", "transfer --to "+config)
-	expect(config, snap.ExitUsage, "this service was moved to ", "serve")
+	for _, args := range []string{"serve", "user disable --org acme alice@acme.test",
+		"backup --keep 1 --to " + backups} {
+		expect(config, snap.ExitUsage, "this service was moved to ", args)
+	}
+	expect(config, snap.ExitUnreachable, "FAIL  database       this service was moved to ", "check")
 	serve(t, config, "--again")()
-	serve(t, config)() // --again removed the mark of the transfer
+	serve(t, config)()                                        // --again removed the mark of the transfer
+	expect(restored, 0, "does not exist yet", "check --deep") // must leave data_dir empty for the restore
+	if err := os.Mkdir(filepath.Join(dataDir(t, restored), store.RestoringDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	expect(restored, snap.ExitUnreachable, "FAIL  database       a restore into ", "check")
+	if err := os.Remove(filepath.Join(dataDir(t, restored), store.RestoringDir)); err != nil {
+		t.Fatal(err)
+	}
 	expect(restored, 0, "restored", "restore --from "+backups)
 	for _, config := range []string{moved, restored} {
 		stop := serve(t, config)
