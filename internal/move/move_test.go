@@ -410,12 +410,24 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 			if !errors.As(err, &e) {
 				t.Fatalf("the damage was not seen: %v", err)
 			}
-			if name != "object" && !strings.Contains(e.Hint, "backup list --from "+dir) {
-				t.Errorf("the hint is %q", e.Hint)
+			hint := "backup list --from " + dir
+			if name == "object" {
+				hint = "remove its file below " + filepath.Join(dir, "blobs") + " if there is one"
 			}
 			to := t.TempDir()
-			if _, err := move.Restore(ctx, dir, "", to, move.Progress{}); err == nil {
-				t.Error("a damaged backup was restored")
+			_, restored := move.Restore(ctx, dir, "", to, move.Progress{})
+			r := &snap.Error{}
+			if !errors.As(restored, &r) || !strings.Contains(r.Hint, hint) || !strings.Contains(e.Hint, hint) {
+				t.Errorf("the restore ended with %v and the hint %q, the check with %q", restored, r.Hint, e.Hint)
+			}
+			if name == "object" {
+				ok(t, os.Remove(found[0]))
+				_, err = move.Verify(ctx, dir, "", move.Progress{})
+				is(t, err, snap.CodeCorrupt, filepath.Base(found[0]))
+				_, err = move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir}, move.Progress{})
+				ok(t, err)
+				_, err = move.Verify(ctx, dir, "", move.Progress{})
+				ok(t, err)
 			}
 			if _, err := os.Stat(filepath.Join(to, "snapcloud.db")); err == nil {
 				t.Error("a damaged database was put in place")

@@ -1,15 +1,16 @@
 package move
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"io/fs"
+	"os"
 	"path/filepath"
-
 	"slices"
+
 	"golang.org/x/sync/errgroup"
 
 	"snap"
@@ -42,12 +43,21 @@ func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 		return b, err
 	}
 	return b, everyObject(ctx, dir, b, p, func(ctx context.Context, o store.Object) error {
-		err := blob.Verify(ctx, objects, o.Key, o.Size, o.SHA256)
-		if errors.Is(err, snap.ErrNotFound) {
-			return missing(o)
-		}
-		return err
+		return verifyObject(ctx, dir, objects, o)
 	})
+}
+
+// verifyObject reads an object in a folder of backups. It fails with code corrupt_snapshot if the
+// object is missing or damaged.
+func verifyObject(ctx context.Context, dir string, objects *blob.Folder, o store.Object) error {
+	err := blob.Verify(ctx, objects, o.Key, o.Size, o.SHA256)
+	if code := snap.CodeOf(err); code != snap.CodeNotFound && code != snap.CodeChecksumMismatch {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeCorrupt, Cause: err,
+		Detail: fmt.Sprintf("the object %s of the backup is missing or damaged", o.Key),
+		Hint: fmt.Sprintf("remove its file below %s if there is one, and run `snapcloud backup --to %s`, which copies "+
+			"the object again if the service still has it", filepath.Join(dir, blobsDir), dir)}
 }
 
 // everyObject calls a function for each object of a backup, several objects at a time.
@@ -168,6 +178,9 @@ func prepareStaging(dataDir, staging string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return err
 	}
+	if err := removeEmpty(filepath.Join(dataDir, blobsDir)); err != nil {
+		return err
+	}
 	_, statErr := os.Stat(staging)
 	entries, err := os.ReadDir(dataDir)
 	if err != nil {
@@ -178,9 +191,6 @@ func prepareStaging(dataDir, staging string) error {
 			return &snap.Error{Code: snap.CodeConflict, Detail: dataDir + " is not empty",
 				Hint: "restore into a new data_dir; nothing was changed"}
 		}
-	if err := removeEmpty(filepath.Join(dataDir, blobsDir)); err != nil {
-		return err
-	}
 	}
 	if err := os.MkdirAll(staging, 0o700); err != nil {
 		return err
@@ -212,7 +222,10 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 		if size, err := to.Stat(ctx, o.Key); err == nil && size == o.Size {
 			return nil // an earlier run copied and verified it
 		}
-		return copyObject(ctx, from, to, o)
+		if err := copyObject(ctx, from, to, o); err != nil {
+			return cmp.Or(verifyObject(ctx, dir, from, o), err)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -220,19 +233,6 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 	return writeSynced(filepath.Join(staging, readyFile), "")
 }
 
-// moveIntoPlace moves the verified files into place. The database comes last, because it names the
-// other files.
-func moveIntoPlace(dataDir, staging string) error {
-	for _, name := range []string{blobsDir, databaseFile} {
-		err := os.Rename(filepath.Join(staging, name), filepath.Join(dataDir, name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // an earlier run has moved it
-			return err
-		}
-	}
-	if err := disk.SyncDir(dataDir); err != nil {
-		return err
-	}
-	done := filepath.Join(dataDir, restoredDir)
 // removeEmpty removes a folder of objects, which `snapcloud check` creates, if it has no files.
 func removeEmpty(dir string) error {
 	var folders []string
@@ -257,12 +257,25 @@ func removeEmpty(dir string) error {
 
 var errHasFiles = errors.New("the folder has files")
 
-	return errors.Join(os.Rename(staging, done), disk.SyncDir(dataDir), os.RemoveAll(done))
-}
-
+// moveIntoPlace moves the verified files into place. The database comes last, because it names the
+// other files.
+func moveIntoPlace(dataDir, staging string) error {
 	if err := removeEmpty(filepath.Join(dataDir, blobsDir)); err != nil {
 		return err
 	}
+	for _, name := range []string{blobsDir, databaseFile} {
+		err := os.Rename(filepath.Join(staging, name), filepath.Join(dataDir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // an earlier run has moved it
+			return err
+		}
+	}
+	if err := disk.SyncDir(dataDir); err != nil {
+		return err
+	}
+	done := filepath.Join(dataDir, restoredDir)
+	return errors.Join(os.Rename(staging, done), disk.SyncDir(dataDir), os.RemoveAll(done))
+}
+
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
