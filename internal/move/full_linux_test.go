@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"snap"
@@ -37,4 +38,19 @@ func TestBackUpAndRestoreOnFullDisks(t *testing.T) {
 	servertest.FillDisk(t, small, 64<<10) // too little for the database
 	_, err = move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: backups}, move.Progress{})
 	full(err, backups)
+}
+
+// A transfer whose source has no room for the mark that it was moved says that everything was
+// copied, and that the service must not start at the source.
+func TestTransferFromAFullDisk(t *testing.T) {
+	t.Parallel()
+	small := servertest.SmallDisk(t, 16<<20)
+	from, to := site{dir: filepath.Join(small, "data")}, embedded(t)
+	from.start(t, "").Service.Close()
+	var once sync.Once
+	_, err := move.Transfer(t.Context(), from.place(t), to.place(t), move.Progress{Table: func(string, int64) {
+		once.Do(func() { servertest.FillDisk(t, small, 0) })
+	}}, false)
+	is(t, err, snap.CodeInternal, "everything was copied")
+	to.start(t, "")
 }

@@ -78,6 +78,7 @@ func (p place) place() move.Place {
 		Blobs: func(ctx context.Context) (blob.Store, error) {
 			return cloud.OpenBlobs(ctx, cloud.Config{DataDir: p.Dir, Blob: cloud.Blob{URL: p.Blobs}})
 		},
+		CheckOwner: cloud.CheckOwner,
 	}
 }
 

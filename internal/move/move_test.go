@@ -56,7 +56,7 @@ func (s site) place(t *testing.T) move.Place {
 	ok(t, err)
 	return move.Place{Database: s.options(), Sealer: sealer, Blobs: func(ctx context.Context) (blob.Store, error) {
 		return cloud.OpenBlobs(ctx, cloud.Config{DataDir: s.dir, Blob: cloud.Blob{URL: s.blobs}})
-	}}
+	}, CheckOwner: cloud.CheckOwner}
 }
 
 func ok(t *testing.T, err error) {
@@ -235,7 +235,15 @@ func TestTransferRefuses(t *testing.T) {
 	}
 	is(t, run(from, from), snap.CodeUsage, "same database")
 	is(t, run(embedded(t), embedded(t)), snap.CodeUsage, "no database")
-	is(t, run(from, used), snap.CodeUsage, "not empty")
+	is(t, run(from, used), snap.CodeUsage, "belongs to another service")
+	mixed := embedded(t).place(t)
+	mixed.Blobs = from.place(t).Blobs
+	_, err := move.Transfer(ctx, used.place(t), mixed, move.Progress{}, true)
+	is(t, err, snap.CodeUsage, "belongs to another service")
+	mixed = used.place(t)
+	mixed.Blobs = embedded(t).place(t).Blobs
+	_, err = move.Transfer(ctx, from.place(t), mixed, move.Progress{}, false)
+	is(t, err, snap.CodeUsage, "not empty")
 
 	ok(t, c.Store.RecordRunning(ctx, "replica"))
 	is(t, run(from, embedded(t)), snap.CodeConflict, "running")
@@ -243,7 +251,7 @@ func TestTransferRefuses(t *testing.T) {
 
 	half := embedded(t)
 	begun, stop := context.WithCancel(ctx)
-	_, err := move.Transfer(begun, from.place(t), half.place(t),
+	_, err = move.Transfer(begun, from.place(t), half.place(t),
 		move.Progress{Objects: func(int64, int64, int64) { stop() }}, false)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("a transfer that was stopped: %v", err)

@@ -18,7 +18,10 @@ import (
 type Place struct {
 	Database store.Options
 	Blobs    func(ctx context.Context) (blob.Store, error) // opens the object store
-	Sealer   *auth.Sealer                                  // encrypts the signing keys; may be nil
+	// CheckOwner fails with code usage when the object store belongs to another service than the one
+	// with this [store.Store.URLSecret].
+	CheckOwner func(ctx context.Context, blobs blob.Store, secret []byte) error
+	Sealer     *auth.Sealer // encrypts the signing keys; may be nil
 }
 
 // Report counts the moved rows and objects, or in a dry run those that would be moved.
@@ -69,6 +72,10 @@ func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r R
 	if err := source.CheckTransferred(ctx); err != nil {
 		return r, err
 	}
+	secret, err := source.URLSecret(ctx)
+	if err != nil {
+		return r, err
+	}
 	frozen, err := source.Freeze(ctx)
 	if err != nil {
 		return r, err
@@ -85,6 +92,14 @@ func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r R
 		return r, err
 	}
 	if err := errors.Join(t.source.Ping(ctx), t.destination.Ping(ctx)); err != nil {
+		return r, err
+	}
+	err = to.CheckOwner(ctx, t.destination, secret)
+	if snap.CodeOf(err) == snap.CodeUsage {
+		err = snap.Usage("the destination: "+err.Error(),
+			"transfer into an object store that no service has used; nothing was changed")
+	}
+	if err != nil {
 		return r, err
 	}
 	if dryRun {
@@ -146,7 +161,12 @@ func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte,
 	if err != nil {
 		return t.report, err
 	}
-	return t.report, t.from.RecordMove(ctx, t.name)
+	if err := t.from.RecordMove(context.WithoutCancel(ctx), t.name); err != nil {
+		return t.report, &snap.Error{Code: snap.CodeInternal, Cause: err,
+			Detail: "everything was copied, but the source could not be marked as moved: " + err.Error(),
+			Hint:   "start the service at the destination, and never again at the source"}
+	}
+	return t.report, nil
 }
 
 // eachObject calls do for every object, several objects at a time.
@@ -227,7 +247,7 @@ func copyObject(ctx context.Context, from, to blob.Store, o store.Object) error 
 func missing(o store.Object) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
-		Detail: fmt.Sprintf("the object store has no object %s, which a snapshot needs", o.Key),
-		Hint:   "restore it from a backup, or delete its snapshot, and run this again",
+		Detail: fmt.Sprintf("the object store has no object %s, which the database needs", o.Key),
+		Hint:   "restore it from a backup, or delete its snapshot if it has one, and run this again",
 	}
 }

@@ -97,8 +97,9 @@ func place(c cloud.Config) (move.Place, error) {
 		return move.Place{}, snap.Usage("auth.key_encryption_key "+err.Error(), "")
 	}
 	return move.Place{
-		Database: c.StoreOptions(),
-		Blobs:    func(ctx context.Context) (blob.Store, error) { return cloud.OpenBlobs(ctx, c) },
-		Sealer:   sealer,
+		Database:   c.StoreOptions(),
+		Blobs:      func(ctx context.Context) (blob.Store, error) { return cloud.OpenBlobs(ctx, c) },
+		CheckOwner: cloud.CheckOwner,
+		Sealer:     sealer,
 	}, nil
 }
