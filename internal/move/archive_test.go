@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/move"
+	"snap/internal/store"
 )
 
 // A service whose old audit lines are objects is backed up, restored and moved with them: readers
@@ -66,6 +68,11 @@ func TestArchivedServicesMove(t *testing.T) {
 			ok(t, v.Err)
 		}
 	}
+	found, err := filepath.Glob(filepath.Join(restored.dir, "blobs", "objects", "??", store.ArchivePrefix+"*"))
+	ok(t, err)
+	ok(t, os.Remove(found[0]))
+	_, err = move.BackUp(ctx, move.Options{DataDir: restored.dir, Dir: t.TempDir()}, move.Progress{})
+	is(t, err, snap.CodeCorrupt, filepath.Base(found[0]))
 }
 
 // oldLines begins a service 41 days ago, with two chunks of lines in its log.

@@ -274,14 +274,17 @@ func (c *Copy) Count(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// NeedsObject reports whether a snapshot in the SQLite database of a data directory still needs an
-// object.
+// NeedsObject reports whether the SQLite database of a data directory still needs an object.
 func NeedsObject(ctx context.Context, dataDir, key string) (needed bool, err error) {
 	s, err := open(Options{DataDir: dataDir})
 	if err != nil {
 		return false, err
 	}
 	defer s.Close()
-	err = s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM snapshots WHERE blob = $1)`, key).Scan(&needed)
+	objects, err := (&Copy{s.read}).neededObjects(ctx)
+	if err == nil {
+		err = s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+objects+` AS o WHERE blob = $1)`, key).
+			Scan(&needed)
+	}
 	return needed, err
 }
