@@ -274,20 +274,22 @@ func (r *round) explainMissing(ctx context.Context, o store.Object, copyErr erro
 	return errVanished
 }
 
-// Backups lists the backups in a folder, the newest first.
+// Backups lists the backups in a folder, the newest first. If manifests are damaged, it also returns
+// the other backups.
 func Backups(dir string) (all []Backup, err error) {
 	names, err := backupNames(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		b, _, err := readManifest(dir, name, nil)
-		if err != nil {
-			return nil, err
+		b, _, damage := readManifest(dir, name, nil)
+		if damage != nil {
+			err = errors.Join(err, damage)
+			continue
 		}
 		all = append(all, b)
 	}
-	return all, nil
+	return all, err
 }
 
 // backupNames lists the backups in a folder by name, the newest first.

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -63,19 +64,19 @@ func (p *program) backupList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list --from DIR", Short: "List the backups in a folder, the newest first", Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			all, err := move.Backups(from)
-			if err != nil {
-				return err
+			all, damage := move.Backups(from)
+			if all == nil && damage != nil {
+				return damage
 			}
 			if p.asJSON {
-				return p.json(append([]move.Backup{}, all...))
+				return cmp.Or(p.json(append([]move.Backup{}, all...)), damage)
 			}
 			var table [][]string
 			for _, b := range all {
 				table = append(table, []string{b.Name, strconv.FormatInt(b.Objects, 10), size(b.Bytes),
 					size(b.AddedBytes), size(b.Database), b.Version})
 			}
-			return p.table([]string{"BACKUP", "OBJECTS", "SIZE", "NEW", "DATABASE", "MADE BY"}, table)
+			return cmp.Or(p.table([]string{"BACKUP", "OBJECTS", "SIZE", "NEW", "DATABASE", "MADE BY"}, table), damage)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "the folder of backups (required)")

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,8 +13,8 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/servertest"
-)
 	"snap/internal/store"
+)
 
 // The operator's way: back up while the service runs, restore elsewhere, and move to another place
 // with the service stopped. Every mistake on the way has an error that says what to do.
@@ -39,6 +40,17 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	expect(config, 0, "MADE BY", "backup list --from "+backups)
 	expect(config, 0, `"objects": 0`, "backup list --json --from "+backups)
 	expect(config, 0, "is intact", "backup verify --from "+backups)
+	damaged := filepath.Join(backups, "20260102T030405.000Z")
+	if err := errors.Join(os.Mkdir(damaged, 0o700),
+		os.WriteFile(filepath.Join(damaged, "manifest"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, says := range []string{"v1.2.3\n", "20260102T030405.000Z is damaged"} {
+		expect(config, snap.CodeCorrupt.Info().Exit, says, "backup list --from "+backups)
+	}
+	if err := os.RemoveAll(damaged); err != nil {
+		t.Fatal(err)
+	}
 	expect(config, snap.ExitConflict, "not empty", "restore --from "+backups)
 	expect(config, snap.ExitConflict, "is running", "transfer --to "+moved)
 	expect(config, snap.ExitUsage, "transfer needs --to", "transfer")
