@@ -42,8 +42,8 @@ func ReplayRevocations(ctx context.Context, st *store.Store, org snap.OrgRef, li
 	r := &replay{st: st, caller: caller, shares: map[string]map[string]bool{}, users: map[int64]bool{},
 		keys: map[int64]bool{}, out: Replayed{Shares: []string{}, Users: []string{}, Keys: []string{}}}
 	if len(page.Items) > 0 {
-		r.end = page.Items[0].Seq
-		r.chain.Skip(r.end, page.Items[0].Hash)
+		r.end, r.hash = page.Items[0].Seq, page.Items[0].Hash
+		r.chain.Skip(r.end, r.hash)
 	}
 	if err := r.read(lines); err != nil {
 		return Replayed{}, err
@@ -55,7 +55,8 @@ func ReplayRevocations(ctx context.Context, st *store.Store, org snap.OrgRef, li
 type replay struct {
 	st     *store.Store
 	caller snap.Caller
-	end    int64 // number of the newest line in the database
+	end    int64  // number of the newest line in the database
+	hash   string // of that line
 	chain  snap.AuditChain
 
 	shares      map[string]map[string]bool // by snapshot and share
@@ -64,6 +65,7 @@ type replay struct {
 }
 
 func (r *replay) read(lines io.Reader) error {
+	continues := r.end == 0
 	scanner := bufio.NewScanner(lines)
 	scanner.Buffer(nil, 16<<20)
 	for scanner.Scan() {
@@ -72,19 +74,32 @@ func (r *replay) read(lines io.Reader) error {
 			return snap.Usage("a line of the export is not a line of an audit log",
 				"use the output of `snapcli cloud audit export`")
 		}
-		if e.Seq <= r.end {
+		line := fmt.Sprintf("line %d of the export", e.Seq)
+		switch {
+		case e.Seq < r.end:
 			continue
+		case e.Seq == r.end && e.Hash != r.hash:
+			return r.refusal(line, nil)
+		case e.Seq > r.end:
+			if err := r.chain.Next(e); err != nil {
+				return r.refusal(line, err)
+			}
+			r.out.Lines++
+			r.note(e)
 		}
-		if err := r.chain.Next(e); err != nil {
-			return &snap.Error{Code: snap.CodeConflict,
-				Detail: fmt.Sprintf("line %d of the export does not continue the log, which ends with line %d", e.Seq,
-					r.end),
-				Hint: "export all lines, and replay before the restored service starts", Cause: err}
-		}
-		r.out.Lines++
-		r.note(e)
+		continues = true
 	}
-	return scanner.Err()
+	if err := scanner.Err(); err != nil || continues {
+		return err
+	}
+	return r.refusal("the export", nil)
+}
+
+// refusal returns the error for an export, or a line of it, that does not continue the log.
+func (r *replay) refusal(what string, cause error) error {
+	return &snap.Error{Code: snap.CodeConflict, Cause: cause,
+		Detail: fmt.Sprintf("%s does not continue the log, which ends with line %d", what, r.end),
+		Hint:   "export all lines of this organization, and replay before the restored service starts"}
 }
 
 // note remembers the last state of the subject of a line.

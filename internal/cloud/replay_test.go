@@ -32,6 +32,8 @@ func TestRevocationsAreReplayedAfterARestore(t *testing.T) {
 	_, err := c.As("gus@acme.test").Me(ctx)
 	must(t, err)
 	must(t, c.Service.Sequence(ctx))
+	restored, err := alice.AuditRecords(ctx, 1, api.MaxAuditRecords)
+	must(t, err)
 	dir := t.TempDir()
 	must(t, store.BackUp(ctx, c.Config.DataDir, filepath.Join(dir, "snapcloud.db"))) // the restored moment
 	must(t, mia.Unshare(ctx, ended.ID))
@@ -64,6 +66,16 @@ func TestRevocationsAreReplayedAfterARestore(t *testing.T) {
 	_, err = cloud.ReplayRevocations(ctx, st, org.OrgRef, strings.NewReader(other))
 	if snap.CodeOf(err) != snap.CodeConflict {
 		t.Errorf("an altered export: %v", err)
+	}
+	last := len(restored.Items) - 1
+	for name, export := range map[string]string{
+		"that ends before the log":        strings.Join(restored.Items[:last], "\n"),
+		"of a log with another last line": strings.Replace(restored.Items[last], `"hash":"`, `"hash":"0`, 1),
+	} {
+		_, err = cloud.ReplayRevocations(ctx, st, org.OrgRef, strings.NewReader(export))
+		if snap.CodeOf(err) != snap.CodeConflict {
+			t.Errorf("an export %s: %v", name, err)
+		}
 	}
 	for _, want := range []string{
 		fmt.Sprintf("[%s org-wide %s group dba %s org-wide] [max@acme.test] 1", ended.ID, deleted.ID, deleted.ID),
