@@ -9,8 +9,9 @@ import (
 //
 // In words (SPEC 5.3):
 //
-//	The owner of a snapshot always sees it.
-//	Owners and admins of its organization see, pull and delete it, shared or not.
+//	The owner of a snapshot, the user who pushed it, always sees it.
+//	Users with the role owner or admin in its organization see, pull and delete
+//	it, shared or not.
 //	Members and viewers see and pull it only if they own it, or it is shared
 //	org-wide, or it is shared with an SSO group they belong to, or another
 //	organization shared it with theirs.
@@ -65,8 +66,8 @@ type Grant struct {
 	Until    time.Time
 }
 
-// Live reports whether the grant holds at the given time. A grant no longer holds at the instant
-// Until (SPEC 2.3).
+// Live reports whether the grant holds at the given time. It holds before Until, but not at Until
+// itself (SPEC 2.3).
 func (g Grant) Live(now time.Time) bool { return g.Until.IsZero() || now.Before(g.Until) }
 
 // Audiences returns the audiences a caller belongs to. The anonymous caller belongs to none.
@@ -109,8 +110,9 @@ func Ways(c Caller, grants []Grant, now time.Time) (ways []Grant) {
 	return ways
 }
 
-// Visible is the access rule: it reports whether the caller may see, and so
-// pull, a snapshot with these grants at this time.
+// Visible is the access rule: it reports whether the caller may see a snapshot with these grants at
+// this time. A caller who may see it may also pull it, except a key without the scope pull; see
+// [Allowed].
 func Visible(c Caller, grants []Grant, now time.Time) bool {
 	return len(Ways(c, grants, now)) > 0
 }

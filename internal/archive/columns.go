@@ -6,7 +6,8 @@ import "bytes"
 // block's text is split into lines at newlines and into fields at tabs. The first fields of all
 // lines are stored together, then the second ones, and so on. Joining restores any text exactly.
 
-// maxColumns limits the columns of a block. A line's last field holds the rest of the line.
+// maxColumns is the maximum number of columns of a block. In a line with more fields, the last
+// column holds the remaining ones.
 const maxColumns = 2048
 
 // run is a number of consecutive lines that have the same number of fields.
@@ -16,7 +17,7 @@ type run struct{ lines, fields int }
 type columns struct {
 	runs   []run
 	fields [][]byte // the fields, each including its tab or newline
-	rest   []byte   // the text after the last newline
+	rest   []byte   // the text after the last newline, or all of it if it was not split
 }
 
 // split splits a text. If its lines differ too much in their number of fields, all of it becomes
@@ -38,7 +39,7 @@ func (c *columns) split(text []byte) {
 	}
 }
 
-// uneven reports whether lines rarely have as many fields as the previous line.
+// uneven reports whether the runs have fewer than four lines on average.
 func uneven(lines int, runs []run) bool { return lines < 4*len(runs) }
 
 // clear prepares c for the next text. It keeps the memory of the columns, unless that has grown far

@@ -27,11 +27,11 @@ type Manifest struct {
 	Sections      []Section         `json:"sections"`
 }
 
-// Subset means that a snapshot does not hold every row of its source, and describes how its rows
-// were chosen. [Table].Of holds the number of rows in the source.
+// Subset describes how the rows of a snapshot were chosen, if it does not have every row of its
+// source. [Table].Of is the number of rows in the source.
 type Subset struct {
 	Where   map[string]string `json:"where,omitempty"`   // conditions by table, empty in a sanitized copy
-	Percent float64           `json:"percent,omitempty"` // percentage of the starting rows in the other tables
+	Percent float64           `json:"percent,omitempty"` // percentage of rows chosen in tables that no foreign key connects with one in Where
 	Start   []string          `json:"start,omitempty"`   // the tables with starting rows
 }
 
@@ -73,17 +73,17 @@ type Sanitized struct {
 	From     string    `json:"from"`                // name of the snapshot it was made from
 	SQL      string    `json:"sql,omitempty"`       // SHA-256 of the SQL that was run
 	Rules    string    `json:"rules,omitempty"`     // SHA-256 of the rules that were applied
-	Masked   int       `json:"masked,omitempty"`    // columns changed by a rule
-	Kept     int       `json:"kept,omitempty"`      // columns kept by a rule
-	Dropped  int       `json:"dropped,omitempty"`   // tables whose rows were dropped
-	LeakScan *LeakScan `json:"leak_scan,omitempty"` // set if rules were applied
+	Masked   int       `json:"masked,omitempty"`    // number of columns that a rule changed
+	Kept     int       `json:"kept,omitempty"`      // number of columns that a rule kept
+	Dropped  int       `json:"dropped,omitempty"`   // number of tables whose rows were dropped
+	LeakScan *LeakScan `json:"leak_scan,omitempty"` // nil if no search was possible
 }
 
 // Progress is called with the number of bytes done and in total. Total is 0 if unknown.
 type Progress func(done, total int64)
 
-// LeakScan describes the search of the masked dump for original values. A dump with findings never
-// becomes a sanitized snapshot.
+// LeakScan describes the search of the masked dump for original values. If a row contains one, no
+// sanitized snapshot is created. The rules decide about schema objects that contain one.
 type LeakScan struct {
 	Values int `json:"values"`                   // number of sampled original values searched for
 	Schema int `json:"schema_objects,omitempty"` // objects of the schema in which originals were kept or redacted

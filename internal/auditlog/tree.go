@@ -6,9 +6,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Tree is the stored tree of an organization's log. Each line of the log has one node: the hash of
-// the line followed by the hashes of the subtrees that the line completes, each 32 bytes, the
-// smallest subtree first.
+// Tree is the stored Merkle tree of an organization's log. Each line of the log has one node: the
+// hash of the line followed by the hashes of the subtrees that the line completes, each 32 bytes,
+// the smallest subtree first.
 type Tree struct {
 	// Nodes returns the nodes of these lines, which are numbered from 1.
 	Nodes func(lines []int64) (map[int64][]byte, error)
@@ -16,7 +16,7 @@ type Tree struct {
 	known map[int64]tlog.Hash // by tlog's index of stored hashes
 }
 
-// ErrDamaged means that nodes of the stored tree are missing or cut off.
+// ErrDamaged means that nodes of the stored tree are missing or truncated.
 var ErrDamaged = errors.New("the stored tree of the audit log is damaged")
 
 // ReadHashes implements [tlog.HashReader]. It fails with [ErrDamaged] if a hash is missing.
@@ -66,7 +66,7 @@ func (t *Tree) keep(line int64, node []byte) {
 	}
 }
 
-// Append adds a line after the first size lines, and returns the node of the new line.
+// Append returns the node of a line that follows the first size lines. The caller must store it.
 func (t *Tree) Append(size int64, line string) (node []byte, err error) {
 	hashes, err := tlog.StoredHashes(size, []byte(line), t)
 	if err != nil {
@@ -79,15 +79,15 @@ func (t *Tree) Append(size int64, line string) (node []byte, err error) {
 	return node, nil
 }
 
-// Root returns the root of the first size lines.
+// Root returns the root hash of the tree of the first size lines.
 func (t *Tree) Root(size int64) (tlog.Hash, error) { return tlog.TreeHash(size, t) }
 
-// Inclusion proves that the line with this number is among the first size lines.
+// Inclusion returns a proof that the line with this number is among the first size lines.
 func (t *Tree) Inclusion(size, line int64) ([]tlog.Hash, error) {
 	return tlog.ProveRecord(size, line-1, t)
 }
 
-// Growth proves that the first size lines begin with the first oldSize lines.
+// Growth returns a proof that the first size lines contain the first oldSize lines unchanged.
 func (t *Tree) Growth(size, oldSize int64) ([]tlog.Hash, error) {
 	return tlog.ProveTree(size, oldSize, t)
 }

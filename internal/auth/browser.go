@@ -18,7 +18,7 @@ const (
 	BrowserMax  = 7 * 24 * time.Hour
 )
 
-// Browser keeps browsers signed in by a cookie. The cookie holds a random secret, and the store
+// Browser keeps browsers signed in with a cookie. The cookie holds a random secret, and the store
 // holds its hash.
 type Browser struct {
 	store   *store.Store
@@ -33,8 +33,8 @@ func NewBrowser(s *store.Store, publicURL string, now func() time.Time, address 
 	return Browser{store: s, secure: err != nil || u.Scheme != "http", now: now, address: address}
 }
 
-// CookieName returns the full name of a cookie. It has the prefix __Host-, which binds the cookie
-// to this host over https, except with plain http on loopback.
+// CookieName returns the full name of a cookie. Unless the public URL is plain http, the name has
+// the prefix __Host-, which binds the cookie to this host over https.
 func (b Browser) CookieName(name string) string {
 	if b.secure {
 		return "__Host-" + name
@@ -90,8 +90,8 @@ func (b Browser) end(r *http.Request) error {
 	return b.store.EndSessionByHash(r.Context(), HashOf(cookie.Value))
 }
 
-// Session returns the browser's live session. It fails with snap.ErrUnauthenticated if there is
-// none.
+// Session returns the browser's live session and records its use, which postpones its idle end. It
+// fails with snap.ErrUnauthenticated if there is none.
 func (b Browser) Session(r *http.Request) (store.Session, error) {
 	cookie, err := r.Cookie(b.CookieName(sessionCookie))
 	if err != nil {

@@ -28,15 +28,16 @@ const (
 	typeID     = "JWT"
 )
 
-// Tokens issues and verifies the access tokens of logins: JWTs in the form of RFC 9068, signed with
-// ES256 by keys that all replicas share.
+// Tokens issues the access tokens and ID tokens of people who signed in, and verifies access
+// tokens. Access tokens follow the JWT profile of RFC 9068. Both are signed with ES256 keys that
+// all replicas share.
 type Tokens struct {
 	issuer, audience string
 	now              func() time.Time
 	keys             *keyring
 }
 
-// NewTokens returns the tokens of an issuer for one audience, the API. The sealer encrypts the
+// NewTokens returns a Tokens for one issuer and one audience, the API. The sealer encrypts the
 // signing keys in the store; nil leaves them unencrypted.
 func NewTokens(s *store.Store, issuer, audience string, sealer *Sealer, now func() time.Time) *Tokens {
 	return &Tokens{issuer: issuer, audience: audience, now: now, keys: &keyring{store: s, sealer: sealer, now: now}}
@@ -113,9 +114,9 @@ func (t *Tokens) sign(ctx context.Context, typ string, claims any) (string, erro
 	return jwt.Signed(signer).Claims(claims).Serialize()
 }
 
-// Verify returns the claims of one of our access tokens. It fails with snap.ErrUnauthenticated for
-// every other token: one with another algorithm, type, issuer or audience, an expired token, or a
-// signature by an unknown key. It does not check whether the session is live.
+// Verify returns the claims of one of our access tokens. It fails with snap.ErrUnauthenticated if
+// the token has another algorithm, type, issuer or audience, if it has expired, or if it was signed
+// with an unknown key. It does not check whether the session is live.
 func (t *Tokens) Verify(ctx context.Context, token string) (Claims, error) {
 	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil || len(parsed.Headers) != 1 {

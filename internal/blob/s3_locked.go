@@ -11,10 +11,10 @@ import (
 
 // ErrNotLocked means that a bucket has no object lock, so objects that are written there can be
 // removed.
-var ErrNotLocked = errors.New("the bucket has no object lock; create one with object lock enabled")
+var ErrNotLocked = errors.New("object lock is not enabled for the bucket; create a bucket with object lock enabled")
 
-// WriteLocked creates an object that nobody can remove or replace before the given time, in the
-// COMPLIANCE mode of S3 object lock. A second call with the same key adds a version and keeps the
+// WriteLocked creates an object with S3 Object Lock in compliance mode, so that nobody can remove
+// or replace it before the given time. A second call with the same key adds a version and keeps the
 // first.
 func (s *S3) WriteLocked(ctx context.Context, key string, content []byte, until time.Time) error {
 	if err := checkKey(key); err != nil {

@@ -13,11 +13,11 @@ import (
 // Packed is a card as the service stores it: everything but the tables, and the tables page by page,
 // so that showing a page of a large card costs no more than showing a small card.
 type Packed struct {
-	Head  string
-	Pages [][]byte
+	Head  string   // JSON of the card without its tables, and of the totals of all tables
+	Pages [][]byte // compressed JSON of the tables of each page
 }
 
-// head is the stored part of a card without its tables.
+// head is the content of [Packed].Head.
 type head struct {
 	api.Card
 	Totals api.CardTotals `json:"totals"`
@@ -46,7 +46,7 @@ func Pack(c api.Card) (p Packed, err error) {
 	return p, err
 }
 
-// UnpackHead decodes the part of a card without its tables, and the sums of all tables.
+// UnpackHead decodes a card without its tables, and the totals of all tables.
 func UnpackHead(text string) (c api.Card, n api.CardTotals, err error) {
 	var h head
 	err = json.Unmarshal([]byte(text), &h)

@@ -54,7 +54,7 @@ func (a *app) cloneCommand() *cobra.Command {
 	var terminate, withPassword bool
 	cmd := &cobra.Command{
 		Use:   "clone [TARGET]",
-		Short: "Make a database of your own from a snapshot, in about a second",
+		Short: "Make a database of your own from a snapshot",
 		Long: `Clone makes a new database from a snapshot of a target and prints its URL. The
 first clone of a snapshot loads it once into a template on the server of the
 target's destination, or on its scratch server if it has no destination (SQLite:
@@ -95,7 +95,7 @@ The URL has no password unless you add --with-password.`,
 	f.addTTL(cmd)
 	cmd.Flags().StringVar(&f.Name, "name", "", "name of the clone (default: the target's name and a number)")
 	cmd.Flags().IntVar(&f.Count, "count", 1, "how many clones to make; several are named NAME-1, NAME-2 and so on")
-	cmd.Flags().StringVar(&from, "from", "", "branch this clone instead")
+	cmd.Flags().StringVar(&from, "from", "", "clone to branch, instead of loading a snapshot")
 	cmd.Flags().BoolVar(&terminate, "terminate", false, "with --from: end other connections to that clone")
 	cmd.Flags().BoolVar(&withPassword, "with-password", false, "print the URL with its password")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.completeClones)

@@ -78,10 +78,10 @@ func (a *app) channelsAddCommand() *cobra.Command {
 		Long: `Add creates a channel. When a snapshot of the target is pushed, the channel
 shares it with the group (without --group: with the whole organization), and
 stops sharing the previous one. It shares sanitized snapshots unless --type says
-otherwise. Shares made by hand stay. Existing snapshots are not shared, except
-the newest one with --now.
+otherwise. Shares that people made are kept. Existing snapshots are not shared,
+except the newest one with --now.
 
-With --expect-every, the service raises the event channel.overdue once when no
+With --expect-every, the service raises the event channel.overdue, once, if no
 snapshot of the target and type has been pushed for that long. Run add again to
 change the time, or with "--expect-every never" to stop expecting snapshots.`,
 		Example: examples(
@@ -165,7 +165,7 @@ func (a *app) channelsRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove CHANNEL-ID",
 		Short:   "End a channel and its shares",
-		Long:    "Remove immediately ends a channel and the shares that it made. Shares made by\nhand stay.",
+		Long:    "Remove ends a channel and the shares that it made, at once. Shares that people\nmade are kept.",
 		Example: examples("end a channel", "snapcli cloud channels remove 3"),
 		Args:    command.ExactArgs("channel ID"),
 		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).DeleteChannel, kind: "channel",

@@ -65,7 +65,8 @@ N days. With both flags, a snapshot is kept if either applies. The service
 applies the rules every hour. ` + "`snapcli cloud retention run --dry-run`" + ` lists the
 snapshots that the rules would delete.`,
 		Example: examples(
-			"keep the last ten, and two weeks", "snapcli cloud retention set shop --keep-last 10 --keep-days 14"),
+			"keep the last ten snapshots, and all of the last two weeks",
+			"snapcli cloud retention set shop --keep-last 10 --keep-days 14"),
 		Args: command.ExactArgs("target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.KeepLast <= 0 && r.KeepDays <= 0 {

@@ -29,16 +29,18 @@ func (a *app) shareCommand() *cobra.Command {
 	var withSchema bool
 	cmd := &cobra.Command{
 		Use:   "share SNAPSHOT-ID...",
-		Short: "Share with the organization, a group or another organization",
-		Long: `Share lets more people see and pull a snapshot. Without a flag, every member of
-your organization can. --group shares it with an SSO group, --org with another
-organization, read-only. Both can be repeated and combined: a snapshot is shared
-with all of them, or with none if one is refused. With --expires-in, these
-shares end automatically, according to the service's clock.
+		Short: "Share with your organization, a group or another organization",
+		Long: `Share lets more people see and pull a snapshot. Without --group or --org, these
+are all members of your organization. --group shares it with an SSO group, --org
+with another organization, read-only. Both can be repeated and combined: a
+snapshot is shared with all of them, or with none if one is refused. With
+--expires-in, these shares end automatically, according to the service's clock.
 
 Sharing never changes the snapshot. Sharing again replaces the expiry: without
---expires-in, the share then never ends. With --with-schema, it also sets
-whether the other organizations see the card.
+--expires-in, the share then never ends. --with-schema lets the other
+organizations see the snapshot's card (its tables, columns and masks), and
+--with-schema=false hides the card from them. Without the flag, an existing
+share keeps its setting, and a new share hides the card.
 
 Snapshots that are not sanitized hold the original data. Share warns you about
 them and says how many more people can see that data. Your organization's policy
@@ -83,7 +85,8 @@ organizations.`,
 // addShareFlags adds the flags that share and unshare have in common.
 func (a *app) addShareFlags(cmd *cobra.Command, f *shareFlags) {
 	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "an SSO group, by name or ID; can be repeated")
-	cmd.Flags().StringArrayVar(&f.orgs, "org", nil, "another organization, by slug; can be repeated")
+	cmd.Flags().StringArrayVar(&f.orgs, "org", nil,
+		"another organization, by slug; can be repeated (it does not choose your session here)")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would change")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	_ = cmd.RegisterFlagCompletionFunc("org", a.completeOrgs)

@@ -173,7 +173,7 @@ func describeUnshare(s api.Snapshot, e api.ShareChange, all, dry bool) shareChan
 	switch e.Kind {
 	case "group":
 		with = "with the group " + groupName(api.Group{GroupID: e.GroupID, Name: e.GroupName})
-		then = "its members no longer see it, unless another share or role lets them"
+		then = "its members can no longer see it, unless another share or their role gives them access"
 		c.Share, c.With = "group", e.GroupID
 	case "organization":
 		with, then = "with the organization "+e.OrgSlug, "nobody there can see it"+now

@@ -25,7 +25,7 @@ func (a *app) diffCommand() *cobra.Command {
 	o := local.DiffOptions{}
 	cmd := &cobra.Command{
 		Use:   "diff BEFORE [AFTER]",
-		Short: "Show what changed between two snapshots, or since one",
+		Short: "Compare two snapshots, or a snapshot with its source as it is now",
 		Long: `Diff compares two snapshots on this machine, or one with the current database of
 its target. It prints the tables, columns, indexes, constraints and programs
 (such as views, functions and triggers) that differ, and how many rows of each
@@ -33,8 +33,8 @@ table were added, removed or changed. --rows TABLE lists those rows of one
 table.
 
 Rows are matched by their primary key, and compared in the columns that both
-sides have. Without a primary key a changed row counts as removed and added. The
-comparison runs on this machine, and nothing is changed.
+sides have. Without a primary key, a changed row counts as one removed and one
+added. The comparison runs on this machine, and nothing is changed.
 
 The exit code is 0 if the two are equal, 1 if they differ, and above 1 after an
 error.`,

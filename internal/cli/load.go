@@ -30,12 +30,12 @@ database before it replaces the destination, so that a failure changes nothing.
 With --in-place, it runs in the destination itself. With --only, it does not
 run.
 
---into-existing replaces the content of a database that exists, for users who
-are not allowed to create or drop databases. On PostgreSQL, load fills new
-schemas next to the old ones and exchanges them in one transaction. On MySQL and
-MariaDB, load exchanges all tables in one statement; the user needs permission
-to create databases named snapcli_*. A failure changes nothing, and without the
-necessary permissions load is refused.
+--into-existing replaces the content of a database that exists, so that the user
+needs no permission to create or drop that database. On PostgreSQL, load fills
+new schemas next to the old ones and exchanges them in one transaction. On MySQL
+and MariaDB, load exchanges all tables in one statement; for this, the user
+needs permission to create temporary databases named snapcli_*. A failure
+changes nothing. Load is refused if the user lacks a permission that it needs.
 
 --in-place first removes the old content and then fills the database. If that
 fails, the database is left empty or partly filled until a load succeeds.

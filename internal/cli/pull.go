@@ -25,8 +25,9 @@ snapshot is its name.
 
 If this machine has an earlier snapshot of the target from the cloud, only the
 difference is fetched, and the file is rebuilt from it and the earlier snapshot.
-A storage profile has only the difference from one earlier snapshot, so this
-machine must have that one. --full fetches the whole file.
+A storage profile has the whole file and the difference from one earlier
+snapshot: if this machine has that snapshot, only the difference is fetched.
+--full fetches the whole file.
 
 If the config file has no such target, pull adds it. If the file cannot be
 written, pull prints what to add. An interrupted pull resumes where it stopped.
@@ -52,7 +53,7 @@ with its programs, confined to the destination database.`,
 	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "",
 		"ID of the snapshot, or the start of it (default: the newest)")
 	typeFlag(cmd, &o.Type, "type of snapshot to pull")
-	jobsFlag(cmd, &o.Jobs, "number of connections at once; 0 chooses it automatically")
+	jobsFlag(cmd, &o.Jobs, "number of connections at once; 0 means automatic")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "fetch the whole file, not only what changed")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot-id", a.completeIDs)
 	a.jsonFlag(cmd)
@@ -122,7 +123,8 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, string(s.Type), size(s.Size))
 	}
 	if s.From.Origin == local.Theirs {
-		a.note("it comes from the organization %s: a load takes only its tables and rows", s.From.Organization)
+		a.note("the snapshot comes from the organization %s: `snapcli load` loads only its tables and rows",
+			s.From.Organization)
 	}
 	if r.Unsaved != nil {
 		a.warn("the target %s could not be saved: %s\nadd it to the config file by hand:\n\ntargets:\n  %s:\n    "+

@@ -16,21 +16,23 @@ func (a *app) pushCommand() *cobra.Command {
 	var o local.PushOptions
 	var to placeFlags
 	cmd := &cobra.Command{
-		Use:   "push TARGET --cloud",
+		Use:   "push TARGET [--cloud]",
 		Short: "Push a snapshot to the cloud service, or to a storage profile",
 		Long: `Push uploads the target's newest snapshot that was built or sanitized on this
 machine, or the one that --snapshot names, and prints which one it chose. A
-snapshot that you pulled is pushed only if you name it. Snapshots start private
-in the cloud: only you and the owners and admins of your organization see it.
-Without --cloud, push writes to a storage profile from the config file: a bucket
-or folder of your own.
+snapshot that you pulled is pushed only if you name it. A pushed snapshot is
+private unless a channel shares it: only you, the owners and admins of your
+organization, and its keys with the scope private see it. Without --cloud, push
+writes to a storage profile from the config file: a bucket or folder of your
+own.
 
-If this machine still has a snapshot of the target that is in the cloud, only
-the difference is sent. The service rebuilds the same file from it and verifies
-the checksum. --full sends the whole file. A storage profile always gets the
-whole file, and the difference as well, for pulls. The service cannot rebuild an
-encrypted snapshot, so it always gets the whole file, and the difference as well
-if a key in the configuration opens the snapshot.
+If an earlier snapshot of the target is both in the cloud and on this machine,
+push sends only the difference. The service rebuilds the same file from it and
+verifies the checksum. --full sends the whole file. A storage profile always
+gets the whole file. It also gets the difference, which makes later pulls
+smaller. The service cannot rebuild an encrypted snapshot, so push always sends
+it as a whole file. If a key in the configuration opens the snapshot, push sends
+the difference as well.
 
 The snapshot's card is published with it: the names, types, keys and masks of
 its columns, the names of its indexes, constraints and programs, and the row
@@ -40,7 +42,7 @@ snapshot with --with-schema. The card of an encrypted snapshot is published only
 if you ask for it with --card.
 
 An interrupted push resumes where it stopped when you run it again. A snapshot
-that is in the cloud already is not sent twice.`,
+that is already in the cloud is not sent again.`,
 		Example: examples(
 			"push the newest snapshot", "snapcli push shop --cloud",
 			"push the newest masked one and keep its ID", "id=$(snapcli push shop --cloud --type sanitized --quiet)"),
@@ -58,7 +60,7 @@ that is in the cloud already is not sent twice.`,
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
 		"name of the local snapshot to push (default: the newest built or sanitized here)")
 	typeFlag(cmd, &o.Type, "type of snapshot to push")
-	jobsFlag(cmd, &o.Jobs, "number of connections at once; 0 chooses it automatically")
+	jobsFlag(cmd, &o.Jobs, "number of connections at once; 0 means automatic")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "send the whole file, not only what changed")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	cmd.Flags().Var(&cardChoice{&o.Card}, "card",

@@ -90,7 +90,7 @@ func (a *app) begin(cmd *cobra.Command) error {
 	}
 	if a.flags.width < 0 {
 		return snap.Usage(fmt.Sprintf("the table width %d is less than zero", a.flags.width),
-			"use a number of columns, or 0 for the terminal's")
+			"give a number of columns, or 0 for the width of the terminal")
 	}
 	// These flags may be empty: --scope is empty by default (SPEC 4.5), and an empty description or
 	// label removes the old text.
@@ -112,7 +112,7 @@ func examples(lines ...string) string {
 const introduction = `snapcli takes snapshots of databases, masks them, shares them through the
 cloud service and loads them elsewhere.
 
-To begin, run ` + "`snapcli init`" + `, which asks you for everything, or these commands:
+To begin, run ` + "`snapcli init`" + `, which asks for your databases, or these commands:
 
   snapcli targets add shop --source postgres://me@localhost/shop \
       --destination postgres://me@localhost/shop_dev

@@ -29,7 +29,7 @@ next snapcli command drops its database.
 
 With a single target in the configuration, TARGET can be omitted.`,
 		Example: examples(
-			"test against production's data, masked", "snapcli run shop --type sanitized -- go test ./...",
+			"test against masked production data", "snapcli run shop --type sanitized -- go test ./...",
 			"look around", "snapcli run shop -- psql"),
 		Args:              checkRunArgs,
 		ValidArgsFunction: a.completeTargets,

@@ -18,7 +18,7 @@ func (a *app) localVerifyCommand() *cobra.Command {
 		Use:   "verify [NAME...]",
 		Short: "Read snapshot files and check every checksum in them",
 		Long: `Verify reads the snapshot files that you name, or all on this machine, from
-start to end and checks every checksum. It fails when one is damaged. It checks
+start to end and checks every checksum. It fails if a file is damaged. It checks
 an encrypted file as a whole, and also its content if an identity on this
 machine can decrypt it. If a file has a certificate, it must belong to the file,
 state the same rules as the file, and be signed by a known key that is not

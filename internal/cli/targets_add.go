@@ -15,16 +15,17 @@ import (
 func (a *app) targetAddCommand() *cobra.Command {
 	var t local.Target
 	cmd := &cobra.Command{
-		Use:   "add NAME --source URL [--destination URL]",
+		Use:   "add [NAME] [--source URL] [--destination URL]",
 		Short: "Add a target, or change one",
-		Long: `Add writes a target into the config file. The comments outside this target
-remain. If the target exists, add changes only the settings given by flags.
-Without arguments on a terminal, add asks for the settings, as ` + "`snapcli init`" + `
-does.
+		Long: `Add writes a target into the config file. Comments inside this target's entry
+are lost; all other comments are kept. If the target exists, add changes only
+the settings given by flags. Without arguments on a terminal, add asks for the
+settings, as ` + "`snapcli init`" + ` does.
 
 URLs: postgres://user@host/database, mysql://user@host/database,
-sqlite:///path/to/file. Write secrets as ${NAME}. They are read from the
-environment when they are needed.`,
+sqlite:///path/to/file. Write secrets as ${NAME}, and put the URL in single
+quotes, so that your shell does not replace them. Snapcli reads the environment
+variable each time it uses the URL.`,
 		Example: examples(
 			"a PostgreSQL database",
 			"snapcli targets add shop --source postgres://me@db.example/shop \\\n      --destination "+
@@ -52,7 +53,7 @@ environment when they are needed.`,
 	cmd.Flags().StringVar(&t.Source, "source", "", "URL of the database to build from")
 	cmd.Flags().StringVar(&t.Destination, "destination", "", "URL of the database that load replaces")
 	cmd.Flags().StringVar(&t.Scratch, "scratch", "",
-		"URL of a database on the server to use for masking by SQL (default: the destination)")
+		"URL of a database on the server where masking SQL runs (default: the destination)")
 	jobsFlag(cmd, &t.Jobs, "number of tables processed at once; 0 uses the number of cores")
 	cmd.Flags().BoolVar(&t.Production, "production", false,
 		"the destination is production: load refuses it unless forced")

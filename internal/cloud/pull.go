@@ -15,11 +15,12 @@ import (
 )
 
 // The response to a pull contains a URL that the service has signed. The URL names the snapshot,
-// the caller and the credential, and contains no secret. Every request for the URL, and so every
-// range, checks again whether the caller is still allowed to pull the snapshot. An unshare, a role
-// change, a revoked key or an ended session therefore stops a running download. The service then
+// the caller and the credential, but does not contain the credential. Anybody who has the URL can
+// use it until it expires, so it is never logged or stored. At every request for the URL, and so
+// for every range, the service checks again whether the caller may pull the snapshot. If so, it
 // sends the bytes from its folder, or redirects the client to a presigned URL of the object store
-// that is valid for a minute.
+// that is valid for a minute. While it sends bytes, it repeats the check, so an unshare, a role
+// change, a revoked key or an ended session stops a running download.
 
 // pullLife is how long a download URL is valid.
 const pullLife = 15 * time.Minute

@@ -9,9 +9,9 @@ import (
 const step = nearBytes / 4
 
 // nearby indexes all anchors of a range of the base that extends at least one step to both sides of
-// the expected position (see [writer.expected]). The index of the whole base is only a sample, and
-// the larger the base, the thinner the sample: many rows and parts of pages between two changes
-// have no anchor in it.
+// the expected position (see [writer.expected]). The index of the whole base has only a sample of
+// its anchors, which is sparser for a larger base. Short unchanged stretches between two changes,
+// such as a few rows, therefore often have no anchor in that index.
 type nearby struct {
 	older, newer      *index
 	begin, mid, until int64 // older indexes the base from begin to mid, newer from mid to until
@@ -51,7 +51,7 @@ func (w *writer) follow() error {
 			x.newer.clear()
 		}
 		size := min(until, x.mid+nearBytes) - x.until
-		content := io.NewSectionReader(w.base, x.until, size+anchorBytes) // the last anchor is hashed too
+		content := io.NewSectionReader(w.base, x.until, size+anchorBytes) // an anchor needs bytes after it
 		if err := x.newer.fill(w.ctx, content, x.until, w.anchors); err != nil {
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 	"snap/internal/schema"
 )
 
-// identity is a hash of a row's primary key, or of the whole row if rows have no common key. Its
-// seeds are random, so nobody can construct rows with equal hashes.
+// identity is a hash of a row's primary key, or of the whole row if the two sides have no common
+// key. Its seeds are random, so nobody can construct rows with equal hashes.
 type identity [2]uint64
 
 // comparison compares the rows of two sides.
@@ -22,7 +22,7 @@ type comparison struct {
 	counts [2][]int64 // for each side, the number of rows by index in tables
 	spills [2]*spill
 	seeds  [3]maphash.Seed
-	window int // number of rows that are kept in memory to wait for an equal row
+	window int // maximum number of rows kept in memory until an equal row of the other side is read
 }
 
 // comparedTable is a table that exists on one side or on both.
@@ -109,8 +109,8 @@ func commonColumns(before, after []engine.Column) (at [2][]int) {
 	return at
 }
 
-// findKey sets the key if both sides have the same primary key. indexes are the positions of
-// the table in the lists of the sides, negative where it does not exist.
+// findKey sets the key if both sides have the same primary key. indexes has the table's index in
+// each side's list of tables, negative if that side does not have it.
 func (t *comparedTable) findKey(sides [2]Side, indexes [2]int) {
 	if indexes[0] < 0 || indexes[1] < 0 {
 		return
@@ -175,9 +175,9 @@ func primaryKey(s *schema.Schema, name schema.Name) []string {
 // A value of at least longValue bytes is encoded as its hash, so that a row takes little memory.
 const longValue = 1024
 
-// encode appends a row of c.tables[table] to b. Two rows of a comparison are equal if and only if
-// their bytes are equal. encode also returns the end of the bytes that identify the row: those of its
-// primary key, or all.
+// encode appends a row of c.tables[table] to b. Equal rows of a comparison have equal bytes, and
+// different rows have different bytes, unless the hashes of long values collide. encode also
+// returns the end of the bytes that identify the row: those of its primary key, or all.
 func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []byte, key int) {
 	t := &c.tables[table]
 	b = binary.AppendUvarint(b, uint64(table))

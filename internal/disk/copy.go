@@ -7,9 +7,9 @@ import (
 )
 
 // Copy copies a file. The new file, to, has the content of from and the mode perm. If the file
-// system can share blocks between files, the copy takes no time and no space until one of the two
-// files changes. The copy is not synced. A failed Copy leaves no file. It fails with [fs.ErrExist]
-// if to exists.
+// system can share blocks between files, the copy is almost instant, and takes no space until one
+// of the two files changes. The copy is not synced. Copy fails with [fs.ErrExist] if to exists.
+// After any other failure, to does not exist.
 func Copy(from, to string, perm fs.FileMode) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 
 // BuildOptions configure [Agent.Build].
 type BuildOptions struct {
-	Jobs       int // 0: the target's jobs, otherwise the number of cores
+	Jobs       int // 0 means the target's jobs, or the number of cores if it has none
 	Encrypt    Encryption
 	Subset     SubsetSpec // the zero value uses the target's subset
 	Whole      bool       // include every row, even if the target has a subset
 	Choice     Choice     // added to the target's choice; its tables and schemas replace the target's
-	WithGrants bool       // include the rights of other users (PostgreSQL)
+	WithGrants bool       // include the names and privileges of other users (PostgreSQL)
 
 	// Named is called with the snapshot's name before the snapshot exists; an error stops the
-	// build. Nil does nothing.
+	// build. Named may be nil.
 	Named func(name string) error
 }
 
@@ -52,7 +52,7 @@ func (s SubsetSpec) check() error {
 		return snap.Usage(fmt.Sprintf("%v is not a percentage", s.Percent), "give a number above 0 and up to 100")
 	}
 	if s.Rows < 0 {
-		return snap.Usage(fmt.Sprintf("a subset cannot have %d rows", s.Rows), "give the largest number of rows")
+		return snap.Usage(fmt.Sprintf("a subset cannot have %d rows", s.Rows), "give a number of rows, at least 1")
 	}
 	if s.MaxSize != "" {
 		if n, err := humanize.ParseBytes(s.MaxSize); err != nil || n == 0 || n > math.MaxInt64 {
@@ -66,14 +66,14 @@ func (s SubsetSpec) check() error {
 		}
 	}
 	if given > 1 {
-		return snap.Usage("a subset has either conditions and a percentage, or a number of rows, or a size",
-			"give one of them")
+		return snap.Usage("a number of rows or a size cannot be combined with other limits of a subset",
+			"give the number of rows alone, or the size alone")
 	}
 	return nil
 }
 
-// Build takes a consistent snapshot of the target's source without blocking writers. The snapshot
-// file is created atomically.
+// Build takes a consistent snapshot of the target's source. It blocks writers for a moment at most,
+// except in a SQLite database that is not in WAL mode. The snapshot file is created atomically.
 func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Progress) (Snapshot, error) {
 	t, err := a.Target(target)
 	if err != nil {

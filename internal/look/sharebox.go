@@ -14,7 +14,7 @@ import (
 // Hidden is a hidden field of a form.
 type Hidden struct{ Name, Value string }
 
-// Fields returns fields from pairs of a name and a value.
+// Fields returns hidden fields; pairs alternates names and values.
 func Fields(pairs ...string) (all []Hidden) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		all = append(all, Hidden{pairs[i], pairs[i+1]})
@@ -22,8 +22,8 @@ func Fields(pairs ...string) (all []Hidden) {
 	return all
 }
 
-// ShareBox is the data of the part "share-box", which shows and changes with whom a cloud snapshot
-// is shared (SPEC 4.6). Its template is parts/share.html. A program sets the fields up to
+// ShareBox is the data of the part "share-box", in which a user sees and changes the shares of a
+// cloud snapshot (SPEC 4.6). Its template is parts/share.html. A program sets the fields up to
 // Sequential and calls [ShareBox.Load].
 //
 // The box has these forms, with these fields:
@@ -55,8 +55,8 @@ type ShareBox struct {
 	More     int           // number of further matching groups
 	Total    int           // number of groups in the organization
 	Orgs     []api.OrgShare
-	Known    []string           // organizations with which somebody shared before
-	Members  []api.Member       // of the organization; nil unless the caller may list who can see it
+	Known    []string           // slugs of the organizations that this one has shared with before
+	Members  []api.Member       // of the organization; nil unless the caller may list who can see the snapshot
 	Audience *Audience          // people and keys that can see it; nil unless the caller may list them
 	Verdict  *api.AccessVerdict // explains the access of the person in Asked; nil for none
 	Unknown  bool               // nobody in the organization has the e-mail in Asked
@@ -74,7 +74,7 @@ type ShareSource interface {
 	Newcomers(ctx context.Context, id, groupID string) (api.Newcomers, error)
 }
 
-// GroupChoice is a group of the share box.
+// GroupChoice is a group in the share box. On is set if the snapshot is shared with it.
 type GroupChoice struct {
 	api.Group
 	On        bool
@@ -134,7 +134,7 @@ func (b *ShareBox) explain(ctx context.Context, from ShareSource) (api.Access, e
 }
 
 // splitGroups splits the groups into those that the snapshot is shared with and the others that
-// match.
+// match the search.
 func (b *ShareBox) splitGroups(groups []api.Group, shares []api.GroupShare) {
 	b.Total = len(groups)
 	on := map[string]int{}
@@ -230,11 +230,11 @@ const membersSuggested = 100
 // which can be changed in place, or the end of a new share.
 type ShareEnd struct {
 	Box     *ShareBox
-	ID      string // of the form's fields
+	ID      string // distinguishes the IDs of this form's fields on the page
 	Form    string // see [ShareBox]
 	Name    string // of the field that names the recipient
 	Value   string
-	With    string // the recipient, as text for people
+	With    string // display name of the recipient
 	Expires *time.Time
 	Outside bool // the share is with another organization
 	Schema  bool // that organization sees the tables and columns
@@ -290,8 +290,8 @@ func (e ShareEnd) Latest() string {
 	return ""
 }
 
-// Moment returns when the share ends, in the format of an input field. It is empty if the policy no
-// longer allows that end, because browsers do not submit a form that has a field with a forbidden
+// Moment returns when the share ends, in the format of an input field. It returns "" if the policy
+// no longer allows that time, because browsers do not submit a form whose field has a forbidden
 // value.
 func (e ShareEnd) Moment() string {
 	if e.Expires == nil || e.Latest() != "" && e.Expires.UTC().Format(minutes) >= e.Latest() {
@@ -304,7 +304,7 @@ func (e ShareEnd) Moment() string {
 // part "change". The zero value announces nothing.
 type Change struct {
 	Text    string
-	Warning string   // why the change may have been a mistake, such as that the data is not masked
+	Warning string   // why the change may be a mistake, for example because the data is not masked
 	Action  string   // path of the form that undoes the change
 	Fields  []Hidden // of that form; none if it cannot be undone
 	Dialog  bool     // the change was made in a dialog

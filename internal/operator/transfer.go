@@ -30,7 +30,8 @@ func (p *program) transfer() *cobra.Command {
 			"resume it. Until the transfer ends, the service refuses to start on the\n" +
 			"destination. Then the source is marked as moved, and `snapcloud serve` refuses to\n" +
 			"start there; nothing else in the source changes.\n\n" +
-			"SNAPCLOUD_ environment variables apply only to --config. ${NAME} works in both files.",
+			"SNAPCLOUD_ environment variables override only the file in --config. ${NAME} is\n" +
+			"replaced in both configuration files.",
 		Example: "  snapcloud transfer --config snapcloud.yaml --to replicas.yaml --dry-run\n" +
 			"  snapcloud transfer --config snapcloud.yaml --to replicas.yaml",
 		Args: command.NoArgs,
@@ -90,7 +91,7 @@ func withoutOverrides(environ []string) (rest []string) {
 	return rest
 }
 
-// place returns where a configuration keeps a service's data.
+// place returns the database and the object store of a configuration.
 func place(c cloud.Config) (move.Place, error) {
 	sealer, err := auth.NewSealer(c.Auth.KeyEncryptionKey)
 	if err != nil {

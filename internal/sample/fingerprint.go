@@ -17,12 +17,12 @@ import (
 type Table struct {
 	Name string
 	Rows int
-	Sum  string // SHA-256 in hexadecimal, over every value and its kind
+	Sum  string // hexadecimal SHA-256 of all values and their types
 }
 
-// Fingerprint reads a SQLite database without changing it and returns its tables sorted
-// by name. One more table at the end, named schema, has the definitions of all tables,
-// indexes, views and triggers as its rows.
+// Fingerprint reads a SQLite database without changing it and returns its tables, sorted by name.
+// It appends an entry named schema, whose rows are the definitions of all tables, indexes, views
+// and triggers.
 func Fingerprint(ctx context.Context, file string) ([]Table, error) {
 	db, err := open(file, url.Values{"mode": {"ro"}})
 	if err != nil {
@@ -64,7 +64,7 @@ func tableNames(ctx context.Context, db *sql.DB) ([]string, error) {
 	return names, rows.Err()
 }
 
-// fingerprint reads the rows of a query ordered by every column.
+// fingerprint summarizes the rows of a query, ordered by all their columns.
 func fingerprint(ctx context.Context, db *sql.DB, name, query string) (Table, error) {
 	t := Table{Name: name}
 	columns, err := columnCount(ctx, db, query)

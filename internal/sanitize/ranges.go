@@ -11,8 +11,8 @@ import (
 	"snap/internal/engine"
 )
 
-// drawnBy returns a maker of masks that replace a value with a random one that depends only on the
-// key and the value. An empty value stays empty.
+// drawnBy returns a maker of masks that replace a value with a pseudorandom one. The result depends
+// only on the key, the mask with its settings, and the value. An empty value stays empty.
 func drawnBy(mask string, draw func(r *rand.Rand, c ColumnRule, v string) string) maker {
 	return func(key []byte, c ColumnRule, limit int) engine.Mask {
 		from := newSource(key, mask)
@@ -132,7 +132,7 @@ func boolean(r *rand.Rand, _ ColumnRule, v string) string {
 	return booleans[0][r.IntN(2)]
 }
 
-// uuidOfVersion4 draws a UUID (RFC 9562, section 5.4).
+// uuidOfVersion4 draws a random UUID (RFC 9562, section 5.4).
 func uuidOfVersion4(r *rand.Rand, _ ColumnRule, _ string) string {
 	var b [16]byte
 	for i := range b {
@@ -142,8 +142,8 @@ func uuidOfVersion4(r *rand.Rand, _ ColumnRule, _ string) string {
 	return uuidText(hex.EncodeToString(b[:]))
 }
 
-// checkBounds returns the reason why the settings of a mask that draws from a range are wrong, or
-// "".
+// checkBounds returns the reason why a rule's min, max or decimals are wrong, or "". A mask that
+// does not draw from a range cannot have them.
 func checkBounds(c ColumnRule) string {
 	switch c.Mask {
 	case "integer":
@@ -167,12 +167,17 @@ func checkBounds(c ColumnRule) string {
 // invalid reports whether a bound is given but could not be parsed.
 func (b bound) invalid(parsed bool) bool { return b != "" && !parsed }
 
+const tooWide = "has a range that is too wide; bring min and max closer together"
+
 func checkWhole(c ColumnRule) string {
 	_, err := strconv.ParseInt(string(c.Min), 10, 64)
 	_, err2 := strconv.ParseInt(string(c.Max), 10, 64)
 	low, high := wholeBounds(c)
 	wide := high-low < 0 || high-low == math.MaxInt64
-	if c.Min.invalid(err == nil) || c.Max.invalid(err2 == nil) || low > high || wide {
+	switch {
+	case low <= high && wide:
+		return tooWide
+	case c.Min.invalid(err == nil) || c.Max.invalid(err2 == nil) || low > high:
 		return "needs whole numbers as min and max, and min must not be more than max"
 	}
 	return ""
@@ -182,7 +187,10 @@ func checkNumber(c ColumnRule) string {
 	_, err := strconv.ParseFloat(string(c.Min), 64)
 	_, err2 := strconv.ParseFloat(string(c.Max), 64)
 	low, high := numberBounds(c)
-	if c.Min.invalid(err == nil) || c.Max.invalid(err2 == nil) || !(low <= high) || math.IsInf(high-low, 0) {
+	switch {
+	case low <= high && math.IsInf(high-low, 0):
+		return tooWide
+	case c.Min.invalid(err == nil) || c.Max.invalid(err2 == nil) || !(low <= high):
 		return "needs numbers as min and max, and min must not be more than max"
 	}
 	if c.Decimals != nil && (*c.Decimals < 0 || *c.Decimals > 15) {

@@ -78,7 +78,7 @@ func (s *Service) showAccount(v *visit, status int, data accountData) error {
 func (s *Service) endSession(v *visit) error {
 	id, err := strconv.ParseInt(v.r.PostFormValue("id"), 10, 64)
 	if err != nil {
-		return snap.Invalid("the form names no session", "reload the page")
+		return snap.Invalid("the form has no valid session ID", "reload the page")
 	}
 	if err := s.store.EndSession(v.r.Context(), v.caller, id); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (s *Service) newKey(v *visit, typed keyForm) (secret string, err error) {
 	if typed.Expires != "" {
 		life, err := snap.ParseDuration(typed.Expires)
 		if err != nil {
-			return "", snap.Invalid(err.Error(), "choose one from the list")
+			return "", snap.Invalid(err.Error(), "choose a lifetime from the list")
 		}
 		spec.Expires = s.now().Add(life).Truncate(time.Second)
 	}
@@ -128,7 +128,7 @@ func (s *Service) newKey(v *visit, typed keyForm) (secret string, err error) {
 func (s *Service) revokeKey(v *visit) error {
 	id, err := strconv.ParseInt(v.r.PostFormValue("id"), 10, 64)
 	if err != nil {
-		return snap.Invalid("the form names no key", "reload the page")
+		return snap.Invalid("the form has no valid key ID", "reload the page")
 	}
 	if err := s.store.RevokeKey(v.r.Context(), v.caller, id); err != nil {
 		return err

@@ -44,9 +44,9 @@ type Organization struct {
 	Domains []string // e-mail domains of its people, in addition to those of Local
 	Local   []LocalUser
 	OIDC    *OIDC
-	// Recheck is how often a user is confirmed again, MaxStaleness is how long they may be
-	// unconfirmed, and MaxLogin is how long after their last sign-in a session ends. Zero means the
-	// default.
+	// Recheck is how often the identity provider is asked to confirm a user. MaxStaleness is how
+	// long a user may remain unconfirmed. MaxLogin is how long after the last sign-in a session
+	// ends. Zero means the default.
 	Recheck, MaxStaleness, MaxLogin time.Duration
 	Trust                           []Trust // rules for CI jobs; the first that accepts a job applies
 }
@@ -59,14 +59,13 @@ type Options struct {
 	Organizations     []Organization
 	ListOrganizations bool             // the sign-in page shows the list of organizations to everybody
 	TrustedProxies    []netip.Prefix   // proxies whose X-Forwarded-For is trusted
-	Sealer            *auth.Sealer     // encrypts signing keys and refresh tokens; nil stores plain keys and no tokens
+	Sealer            *auth.Sealer     // encrypts signing keys and refresh tokens; nil: plain keys, no tokens
 	Now               func() time.Time // nil is time.Now
 	Log               *slog.Logger     // nil is slog.Default
 	// Count is called with the outcome of each sign-in, refresh, token exchange and logout by the
-	// provider. The door, which is how somebody comes in or leaves, is password, provider, device,
-	// refresh, exchange or logout. The outcome is ok, wrong, limited, refused, expired, reused,
-	// unavailable or failed. Count may be nil.
-	Count func(door, outcome string)
+	// provider. The method is password, provider, device, refresh, exchange or logout. The outcome
+	// is ok, wrong, limited, refused, expired, reused, unavailable or failed. Count may be nil.
+	Count func(method, outcome string)
 }
 
 // Service is the auth service. It is safe for concurrent use.
@@ -78,14 +77,14 @@ type Service struct {
 	client  string
 	orgs    []organization
 	listed  bool   // the sign-in page lists the organizations
-	slowest string // the local users' password that takes longest to compare
+	slowest string // configured password with the slowest hash; compared for unknown users
 	tokens  *auth.Tokens
 	browser auth.Browser
 	keys    *auth.Authenticator
 	address func(*http.Request) string
 	now     func() time.Time
 	log     *slog.Logger
-	count   func(door, outcome string)
+	count   func(method, outcome string)
 	forms   auth.Forms
 	sealer  *auth.Sealer // for the providers' refresh tokens; if nil, the tokens are not stored
 	views   *look.Views
@@ -104,7 +103,7 @@ type organization struct {
 	oidc     *OIDC
 	provider *auth.Provider // nil without oidc
 	fresh    freshness
-	asking   *atomic.Bool // the background work is asking the provider about someone
+	asking   *atomic.Bool // set while [Service.Recheck] waits for the provider
 	trust    []Trust
 }
 
@@ -156,8 +155,8 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	return v, nil
 }
 
-// ExchangeURL returns the URL at which CI jobs exchange their tokens, or "" if no organization
-// trusts any.
+// ExchangeURL returns the URL at which CI jobs exchange their tokens. It returns "" if no
+// organization trusts CI jobs.
 func (s *Service) ExchangeURL() string {
 	if slices.ContainsFunc(s.orgs, func(o organization) bool { return len(o.trust) > 0 }) {
 		return s.issuer + "/token"
@@ -165,7 +164,7 @@ func (s *Service) ExchangeURL() string {
 	return ""
 }
 
-// Forms returns the protection for forms, which all pages of the service share.
+// Forms returns the CSRF protection that all pages of the service share.
 func (s *Service) Forms() auth.Forms { return s.forms }
 
 // Issuer returns {public_url}/auth.
@@ -247,7 +246,7 @@ func (s *Service) syncLocalUsers(ctx context.Context, org organization) error {
 	return nil
 }
 
-// outcome returns the outcome of a sign-in; see [Options].
+// outcome converts an error to the outcome that Count of [Options] is called with.
 func outcome(err error) string {
 	switch {
 	case err == nil:
@@ -285,7 +284,7 @@ func (s *Service) applyLocalUser(ctx context.Context, org *organization, u Local
 	return err
 }
 
-// applyLocalSettings applies the configuration's settings for a local user.
+// applyLocalSettings stores a local user with the role and groups of the configuration.
 func (s *Service) applyLocalSettings(ctx context.Context, org organization, u LocalUser) (userID int64, err error) {
 	role := u.Role
 	if role == "" {

@@ -207,8 +207,8 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 		return change, err
 	}
 	if org.ID == sn.Org.ID {
-		return change, snap.Invalid("a snapshot cannot be shared with its own organization this way",
-			"share it org-wide: omit --org")
+		return change, snap.Invalid("a snapshot cannot be shared with its own organization as with another one",
+			"share it with the whole organization instead")
 	}
 	if err := markShared(ctx, tx, sn); err != nil {
 		return change, err
@@ -259,7 +259,8 @@ func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, o
 	return err
 }
 
-// markShared records that a snapshot may have shares, so that listings count them.
+// markShared marks a snapshot that may have shares. Listings count the shares of marked snapshots
+// only.
 func markShared(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 	_, err := tx.ExecContext(ctx, `UPDATE snapshots SET widened = 1 WHERE key = $1 AND widened = 0`, sn.Key)
 	return err
@@ -375,7 +376,8 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 	return m, err
 }
 
-// recordShare returns the change that a share made, and records the share if it changed anything.
+// recordShare returns the change that a share made. If it changed anything, recordShare adds it to
+// the audit log.
 func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m grantResult,
 	d snap.AuditDetail) (snap.ShareChange, error) {
 	change := snap.ShareChange{Created: m.created, By: m.by, Expires: m.expires, WithSchema: m.schema,

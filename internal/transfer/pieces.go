@@ -10,7 +10,7 @@ import (
 // amount.
 const window = 48 << 20
 
-// minPiece is the minimum number of bytes of a request.
+// minPiece is the minimum size of a piece in bytes. Only the last piece of a file can be smaller.
 const minPiece = 1 << 20
 
 // pieceSize returns the number of bytes per request. It is as large as the window allows, because
@@ -22,15 +22,15 @@ func pieceSize(total int64, jobs int) int64 {
 	return max(minPiece, fair-fair%minPiece)
 }
 
-// pieces tracks which pieces of a download are missing, being fetched and complete. Pieces are
+// pieces tracks which pieces of a download are missing, being fetched or received. Pieces are
 // numbered from 0.
 type pieces struct {
 	mu     sync.Mutex
 	change sync.Cond
 	state  []pieceState
-	crc    []uint64
-	first  int // no piece before it is missing
-	wanted int // the piece that is awaited or being hashed
+	crc    []uint64 // checksums of the received pieces
+	first  int      // no piece before it is missing
+	wanted int      // the piece that is awaited or being hashed
 	over   bool
 
 	jobs    int            // maximum number of concurrent fetches
@@ -86,9 +86,10 @@ func (p *pieces) arrive(n int, crc uint64, content []byte) {
 	p.change.Broadcast()
 }
 
-// leave blocks until the content of a piece, which is now on the disk, has been hashed. If many
-// pieces are waiting for one that has not arrived, it withdraws the content, which is later read
-// from the disk, so that no connection waits for another.
+// leave blocks until the content of a piece has been hashed. The content is already on the disk. If
+// the next piece to hash has not arrived and more pieces than jobs are in memory, leave discards
+// the content instead of blocking, and it is later read from the disk. This keeps connections from
+// waiting for each other.
 func (p *pieces) leave(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,8 +112,9 @@ func (p *pieces) markMissing(n int) {
 	p.change.Broadcast()
 }
 
-// await blocks until a piece is complete. It returns the piece's checksum, and its content if that
-// is in memory; the caller must then call hashed. It returns false if the download ends first.
+// await blocks until a piece is received. It returns the piece's checksum, and its content if that
+// is still in memory. A caller that gets the content must call hashed. It returns false if the
+// download ends first.
 func (p *pieces) await(n int) (crc uint64, content []byte, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 )
 
 // begin starts a job. Our script receives the job's view; a browser without JavaScript is
-// redirected to the Jobs page. The argument fields names the fields of the form that are needed to
-// repeat the job.
+// redirected to the Jobs page. fields lists the names of the form fields that are needed to repeat
+// the job.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, title string,
 	run func(context.Context, local.Progress) (outcome, error), fields ...string) error {
 	id, err := s.jobs.start(task{kind: kind, target: target, title: title, again: again(r, fields), run: run})
@@ -28,7 +28,8 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, tit
 	return s.views.Part(w, http.StatusAccepted, "jobs.html", "job", view[0])
 }
 
-// again returns the URL of the form that repeats a job. Its query has the fields of the form in r.
+// again returns the URL of the form that repeats a job. Its query has the given fields of the form
+// in r, except empty ones.
 func again(r *http.Request, fields []string) string {
 	sent := url.Values{}
 	for _, name := range fields {
@@ -84,7 +85,7 @@ func (p loadPage) LeftOut() string { return local.CountPrograms(p.Flight.LeftOut
 // LeftOutKinds returns the programs that are not loaded, by kind.
 func (p loadPage) LeftOutKinds() []local.Kind { return local.KindsOf(p.Flight.LeftOut) }
 
-// Programs returns the number of programs from somebody else's snapshot that are loaded, by kind.
+// Programs returns how many programs the load adds from somebody else's snapshot, by kind.
 func (p loadPage) Programs() string { return local.CountPrograms(p.Flight.Programs) }
 
 // confirmLoad shows what a load would replace and asks the user to type the database's name.
@@ -101,7 +102,8 @@ func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "load.html", "dialog", page)
 }
 
-// load fills the destination. The name of a database that it replaces must be typed.
+// load starts a job that loads a snapshot into the destination. If this replaces a database, the
+// user must have typed the name of that database.
 func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 
 // This file decides who may use the web UI, before any handler runs:
 //
-//	L1  it listens on loopback only, unless configured otherwise (listen.go)
+//	L1  the web UI listens on loopback only, unless configured otherwise (listen.go)
 //	L2  the Host header must name the address the connection arrived at:
 //	    a foreign page whose host name resolves to 127.0.0.1 is refused
 //	L3  a browser must have the cookie from a one-time start link;
 //	    requests that change something must come from our own pages, and so
 //	    must event streams; no other origin has access
-//	L4  handlers respond with pages made here; the cloud client and its token
-//	    never leave this process
+//	L4  this process makes every page itself; the cloud client and its token
+//	    never leave it
 
 // gate keeps hashes of the unused start links, and of the cookies of the browsers that used a link.
 type gate struct {
@@ -117,9 +117,9 @@ func (g *gate) start(w http.ResponseWriter, r *http.Request,
 	}
 }
 
-// hostAllowed implements the allowlist of L2: loopback by name or number, or the local address
-// itself, with the connection's port; or a configured name, with any port, because a proxy in front
-// may use another one.
+// hostAllowed implements L2. It allows loopback, by name or address, and the local address of the
+// connection, both only with the connection's port. It allows a configured host name with any port,
+// because a proxy in front may use another port.
 func (g *gate) hostAllowed(r *http.Request) bool {
 	host, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -155,8 +155,8 @@ func cookieName(r *http.Request) string {
 	return "snapcli_" + strconv.Itoa(int(at.Port()))
 }
 
-// foreign reports whether, according to the browser, a page of another origin requests a fragment
-// or an event stream.
+// foreign reports whether the Origin or Sec-Fetch headers say that a page of another origin sent
+// the request. Opening a link on another site is not foreign.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
 		return true

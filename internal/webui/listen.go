@@ -21,7 +21,7 @@ const (
 )
 
 // listen opens the address. "" means the default port on 127.0.0.1, or the next free one. An
-// address other than loopback requires allowRemote (L1).
+// address other than loopback requires allowRemote (rule L1 in gate.go).
 func listen(ctx context.Context, address string, allowRemote bool) (net.Listener, error) {
 	var lc net.ListenConfig
 	if address == "" {
@@ -54,9 +54,9 @@ func listenNext(ctx context.Context, lc net.ListenConfig) (net.Listener, error) 
 	return nil, errPortsTaken(defaultPort, defaultPort+portTries-1)
 }
 
-// baseURL returns the URL of the web UI at a listener's address. If that is the address of all
-// networks, which no browser can use as a host, baseURL uses the first of the configured host names
-// or, if there is none, an address of this machine.
+// baseURL returns the URL of the web UI at a listener's address. If the listener accepts
+// connections on all interfaces, baseURL uses the first of the configured host names or, if there
+// is none, an address of this machine.
 func baseURL(at net.Addr, hosts []string) string {
 	host, port, err := net.SplitHostPort(at.String())
 	if err != nil {
@@ -70,8 +70,8 @@ func baseURL(at net.Addr, hosts []string) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// ownAddress returns an address by which other machines reach this one, or 127.0.0.1 if there is
-// none. It prefers IPv4, and returns no other address if ipv4Only is set.
+// ownAddress returns an address at which other machines can reach this one, or 127.0.0.1 if there
+// is none. It prefers IPv4. If ipv4Only is set, it never returns an IPv6 address.
 func ownAddress(ipv4Only bool) string {
 	own := defaultHost
 	all, _ := net.InterfaceAddrs() // if they cannot be listed, the link works on this machine

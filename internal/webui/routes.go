@@ -68,7 +68,7 @@ func (s *Server) routes() http.Handler {
 }
 
 // reload reads the configuration file again if another program changed it. An invalid file is an
-// error for requests that change something, except for those about jobs and sign-in, which use no
+// error for requests that change something, except those below /jobs/ and /account/, which use no
 // setting. Pages show the last valid configuration, and the Targets page also shows the error.
 func (s *Server) reload(r *http.Request) error {
 	err := s.o.Agent.Reload()

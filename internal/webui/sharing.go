@@ -21,7 +21,7 @@ type sharingPage struct {
 	Change look.Change
 }
 
-// rowPage is the data of the part "row".
+// rowPage is the data of the part "one-row".
 type rowPage struct {
 	look.Page
 	Row    row
@@ -64,9 +64,9 @@ func (s *Server) confirmation(ctx context.Context, one row, with api.SharesReque
 	return page
 }
 
-// shareWith creates one share, or changes its end. If the organization's policy requires
-// confirmation, it responds with the question instead. The fields of the form that ends the share
-// are in undo. If the share existed before, Undo restores it instead.
+// shareWith creates one share, or changes its expiry. If the organization's policy requires
+// confirmation, it responds with the question instead. undo has the form that ends a new share. If
+// the share existed before, shareWith replaces it with the form that restores the previous expiry.
 func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.SharesRequest, audience string,
 	undo look.Change) error {
 	id, client := r.PathValue("id"), s.cloud.client()
@@ -94,8 +94,8 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	return s.sharingChanged(w, r, undo)
 }
 
-// endShare ends one share. Undo sends the form of action, which makes the share again with exactly
-// its former end.
+// endShare ends one share. Undo posts to the path action, which creates the share again with the
+// same expiry.
 func (s *Server) endShare(w http.ResponseWriter, r *http.Request, with api.SharesRequest, audience,
 	action string) error {
 	id, client := r.PathValue("id"), s.cloud.client()
@@ -160,8 +160,8 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 		look.Change{Action: r.URL.Path, Fields: look.Fields("shared", "false")})
 }
 
-// sharingChanged responds to a change of shares with the updated row, and the dialog if the change
-// was made there.
+// sharingChanged responds to a change of shares with the updated part of the page on which the
+// change was made: the snapshot's page, or its row, with the dialog if that was used.
 func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, change look.Change) error {
 	s.cloud.changed()
 	if !fragment(r) {
@@ -218,7 +218,8 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 		look.Change{Action: r.URL.Path, Fields: look.Fields("revoke", group)})
 }
 
-// shareOrg shares with another organization. In the dialog, an error is shown at its field.
+// shareOrg shares a snapshot with another organization. The dialog shows an error next to the
+// field.
 func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := s.requireCloud(); err != nil {
 		return err
@@ -239,7 +240,7 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	}
 	page, failed := s.sharingOf(r.Context(), r, r.PathValue("id"))
 	if failed != nil || !errors.As(s.cloud.client().SuggestOrg(r.Context(), slug, err), &page.Box.Problem) {
-		return err // the service has already given the reason
+		return err // a failure to render the dialog adds nothing to it
 	}
 	page.Box.Typed = slug
 	return s.views.Part(w, statusOf(err), "sharing.html", "dialog", page)

@@ -2,8 +2,8 @@ package webui
 
 import "sync"
 
-// trail remembers how the pages of lists follow each other, because the service's cursors only lead
-// forward. After a restart, every page but the first links back only to the first.
+// trail remembers, for each page of a list, the page before it, because the service's cursors only
+// lead forward. A page that is not remembered links back only to the first page.
 type trail struct {
 	mu    sync.Mutex
 	steps map[string]step // by the address of the page
@@ -15,7 +15,7 @@ type step struct {
 	rows     int // number of rows on the pages before it
 }
 
-// trailLimit is the maximum number of remembered steps.
+// trailLimit is the maximum number of remembered steps. When it is reached, all are forgotten.
 const trailLimit = 2000
 
 func (t *trail) add(to query, s step) {
@@ -34,7 +34,7 @@ func (t *trail) to(q query) (s step, ok bool) {
 	return s, ok
 }
 
-// follow sets the position of a page in its list.
+// follow sets the position of a page in its list, and remembers the position of the next page.
 func (t *trail) follow(l *listing) {
 	s, ok := t.to(l.Query)
 	if ok {

@@ -12,9 +12,9 @@ import (
 	"snap/internal/schema"
 )
 
-// describe returns the structure of a database as data. It parses the servers' own CREATE
-// statements, because they are consistent with the dump. A part of a statement that it does not
-// recognize is listed among the programs, and a load without programs omits that part.
+// describe returns a description of a database's structure. It parses the CREATE statements that
+// the server itself wrote, because they are consistent with the dump. A part of a statement that it
+// does not recognize is listed among the programs, and a load without programs omits that part.
 func describe(s structure) *schema.Schema {
 	d := &schema.Schema{}
 	for _, q := range s.Sequences {
@@ -53,7 +53,8 @@ func (s structure) programs() []schema.Program {
 	return all
 }
 
-// programList is a list of programs of one kind. Each routine has a kind of its own.
+// programList is a list of programs of one kind. A routine's own kind, such as function, takes
+// precedence.
 type programList struct {
 	kind        string
 	definitions []definition
@@ -66,7 +67,7 @@ func (s structure) programLists() []programList {
 // everyVersion accepts every executable comment, as the server that wrote it would.
 func everyVersion(bool, int) bool { return true }
 
-var errNotDescribed = errors.New("a table cannot be described")
+var errNotDescribed = errors.New("the definition cannot be described")
 
 // tableReader describes one table.
 type tableReader struct {
@@ -154,7 +155,8 @@ func (t *tableReader) item(r *reader) error {
 	return nil
 }
 
-// column reads a column.
+// column parses a column. It keeps the time columns of a system-versioned table in t.period
+// instead.
 func (t *tableReader) column(r *reader) error {
 	c := schema.Column{}
 	c.Name, _ = r.name()
@@ -215,7 +217,7 @@ func (t *tableReader) attribute(r *reader, c *schema.Column) (period bool) {
 			r.skip()
 		}
 	case r.accept("NULL"), r.accept("STORED"), r.accept("VIRTUAL"), r.accept("PERSISTENT"), r.accept("VISIBLE"):
-	case r.accept("WITHOUT", "SYSTEM", "VERSIONING"): // redundant: the table's versioning is recorded as a program
+	case r.accept("WITHOUT", "SYSTEM", "VERSIONING"): // no effect: descriptions omit the table's versioning
 	case r.accept("COLUMN_FORMAT"), r.accept("STORAGE"):
 		r.skip()
 	default:
@@ -432,7 +434,7 @@ func (t *tableReader) option(r *reader) error {
 	return nil
 }
 
-// engines are the storage engines that keep rows only on the server.
+// engines are the allowed storage engines. Unlike FEDERATED, they read no rows from other servers.
 var engines = map[string]bool{"innodb": true, "myisam": true, "aria": true, "memory": true, "archive": true,
 	"csv": true, "rocksdb": true, "blackhole": true}
 
@@ -545,7 +547,8 @@ func readPart(r *reader, method string) (part schema.Part, ok bool) {
 	return part, ok
 }
 
-// partValues parses the upper bound of a partition.
+// partValues parses MAXVALUE or a list of values: the upper bound of a range partition, or one
+// tuple of a list partition.
 func partValues(r *reader) ([]schema.Expr, bool) {
 	if r.accept("MAXVALUE") {
 		return []schema.Expr{{Column: "maxvalue"}}, true
@@ -574,7 +577,7 @@ func partValue(r *reader) (schema.Expr, bool) {
 	return e, err == nil && (e.Literal != nil || negative(e))
 }
 
-// negative reports whether an expression is a signed number.
+// negative reports whether an expression is a negated literal, such as -1.
 func negative(e schema.Expr) bool {
 	return e.Op == "NEG" && len(e.Args) == 1 && e.Args[0].Literal != nil
 }
@@ -637,7 +640,7 @@ func (t *tableReader) removeAutoIncrement() {
 	}
 }
 
-// removeComputed records as a program everything that needs a generated column.
+// removeComputed removes everything that needs a generated column, and records it as programs.
 func (t *tableReader) removeComputed() {
 	computed := map[string]bool{}
 	for _, c := range t.table.Columns {

@@ -9,10 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A snapshot from elsewhere is a snapshot that this user did not build on this machine. If
-// possible, it is loaded by a role that is created for the load. The role has no privileges except
-// on the scratch database, which it owns. The sessions of the user who loads run only generated
-// statements.
+// If possible, a snapshot that this user did not build on this machine is loaded by a role that is
+// created for the load. The role owns the scratch database and is granted nothing else. The
+// sessions of the user who loads run only generated statements.
 
 // rolePrefix is the prefix of the names of these roles.
 const rolePrefix = "snapcli_load_"
@@ -162,8 +161,8 @@ func (s *scratch) reassignRelations(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// retireLoader returns the statements after which the role owns only the objects that it loaded.
-// The user owns the database, and nobody can log in as the role.
+// retireLoader returns statements that make the user the owner of the database and prevent logins
+// as the role. The role then owns only the objects that it loaded.
 func (s *scratch) retireLoader() []string {
 	if s.loader.name == "" {
 		return nil
