@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -25,6 +26,9 @@ func (s *Server) changeMany(v *visit) (string, error) {
 			return "", err
 		}
 		r.Share = &api.SharesRequest{GroupIDs: []string{id}}
+	case "undo":
+		r.Unshare = &api.UnshareRequest{OrgWide: !v.r.PostForm.Has("group"), GroupIDs: v.r.PostForm["group"]}
+		announce = v.unsharedText
 	case "unshare":
 		r.Unshare, announce = &api.UnshareRequest{All: true}, v.unsharedText
 	case "delete":
@@ -35,26 +39,76 @@ func (s *Server) changeMany(v *visit) (string, error) {
 	default:
 		return "", snap.Invalid("the form does not say what to do", "reload the page")
 	}
-	done, err := v.api.Bulk(ctx, r, false)
-	if err != nil {
-		return "", err
+	var err error
+	chosen, done := len(r.IDs), api.BulkResults{}
+	if r.Share != nil {
+		if r.IDs, err = v.notShared(ctx, r.IDs, *r.Share); err != nil {
+			return "", err
+		}
 	}
-	v.announce(bulkFlash(done, announce))
+	if len(r.IDs) > 0 {
+		if done, err = v.api.Bulk(ctx, r, false); err != nil {
+			return "", err
+		}
+	}
+	f := bulkFlash(done, announce)
+	if shared := chosen - len(r.IDs); shared > 0 {
+		f.Text += " " + look.Plural(shared, "snapshot was", "snapshots were") + " already shared."
+	}
+	if r.Share != nil {
+		f.Undo = undoFields(*r.Share, done)
+	}
+	v.announce(f)
 	return announced, nil
 }
 
-// bulkFlash counts the snapshots that were changed, and gives the first reason why the others were
-// not.
-func bulkFlash(done api.BulkResults, announce func(changed []api.BulkResult) string) (f flash) {
-	var changed []api.BulkResult
-	for _, one := range done.Items {
-		switch {
-		case one.Error == nil:
-			changed = append(changed, one)
-		case f.Warning == "":
-			f.Warning = one.Error.Detail
+// notShared returns the snapshots that are not shared with the recipient, so that sharing several
+// snapshots never changes the end of an existing share. It includes snapshots that the caller is
+// not allowed to see or share, for which the change itself gives the reason.
+func (v *visit) notShared(ctx context.Context, ids []string, with api.SharesRequest) (rest []string, err error) {
+	for _, id := range ids {
+		share, err := look.LiveShare(ctx, v.api, id, with)
+		switch code := snap.CodeOf(err); {
+		case err != nil && code != snap.CodeNotFound && code != snap.CodeForbidden:
+			return nil, err
+		case share == nil:
+			rest = append(rest, id)
 		}
 	}
+	return rest, nil
+}
+
+// undoFields returns the fields of the form that ends the shares that were made, or nil if there
+// are none.
+func undoFields(with api.SharesRequest, done api.BulkResults) (fields []look.Hidden) {
+	for _, one := range done.Items {
+		if len(one.Changes) > 0 && one.Changes[0].Changed {
+			fields = append(fields, look.Fields("id", one.ID)...)
+		}
+	}
+	if fields == nil {
+		return nil
+	}
+	for _, group := range with.GroupIDs {
+		fields = append(fields, look.Fields("group", group)...)
+	}
+	return append(fields, look.Fields("do", "undo")...)
+}
+
+// bulkFlash counts the snapshots that were changed. It warns about original data that can now be
+// seen, or else gives the first reason why the others were not changed.
+func bulkFlash(done api.BulkResults, announce func(changed []api.BulkResult) string) (f flash) {
+	var changed []api.BulkResult
+	reason := ""
+	for _, one := range done.Items {
+		if one.Error != nil {
+			reason = cmp.Or(reason, one.Error.Detail)
+			continue
+		}
+		changed = append(changed, one)
+		f.Warning = cmp.Or(f.Warning, one.Warning)
+	}
+	f.Warning = cmp.Or(f.Warning, reason)
 	f.Text = look.Plural(len(changed), "snapshot", "snapshots") + " " + announce(changed)
 	if others := len(done.Items) - len(changed); others > 0 {
 		f.Text += " " + look.Plural(others, "other was", "others were") + " not."

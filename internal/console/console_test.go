@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -96,7 +97,7 @@ func (v *visitor) post(path, csrf string, fields ...string) page {
 	v.t.Helper()
 	form := url.Values{"csrf_token": {csrf}}
 	for i := 0; i+1 < len(fields); i += 2 {
-		form.Set(fields[i], fields[i+1])
+		form.Add(fields[i], fields[i+1])
 	}
 	req, err := http.NewRequest(http.MethodPost, v.c.URL+path, strings.NewReader(form.Encode()))
 	if err == nil {
@@ -105,6 +106,17 @@ func (v *visitor) post(path, csrf string, fields ...string) page {
 		req.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
 	return v.do(req, err)
+}
+
+// undo returns the fields of the form by which the page offers Undo.
+func (p page) undo() (fields []string) {
+	form := regexp.MustCompile(`(?s)<form class="undo".*?</form>`).FindString(p.text)
+	for _, f := range regexp.MustCompile(`name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(form, -1) {
+		if f[1] != "csrf_token" {
+			fields = append(fields, f[1], html.UnescapeString(f[2]))
+		}
+	}
+	return fields
 }
 
 func (p page) must(t *testing.T, status int, want ...string) {

@@ -245,17 +245,6 @@ func TestUndoRestoresTheFormerEnd(t *testing.T) {
 		OrgSlugs: []string{"globex"}, ExpiresAt: &end, WithSchema: &yes}, false)
 	must(t, err)
 	v := visit(t, c, "adam@acme.test")
-	undo := func(p page) page {
-		t.Helper()
-		form := regexp.MustCompile(`(?s)<form class="undo".*?</form>`).FindString(p.text)
-		var fields []string
-		for _, f := range regexp.MustCompile(`name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(form, -1) {
-			if f[1] != "csrf_token" {
-				fields = append(fields, f[1], html.UnescapeString(f[2]))
-			}
-		}
-		return v.submit(path, fields...)
-	}
 	for _, with := range []struct{ make, end []string }{
 		{[]string{"shared", "true"}, []string{"shared", "false"}},
 		{[]string{"grant", "eng"}, []string{"revoke", "eng"}},
@@ -267,7 +256,7 @@ func TestUndoRestoresTheFormerEnd(t *testing.T) {
 			if again := v.get(path); strings.Contains(again.text, "flash") {
 				t.Errorf("%v is announced twice", change)
 			}
-			undo(p).must(t, 200, "flash")
+			v.submit(path, p.undo()...).must(t, 200, "flash")
 		}
 	}
 	sn, err := alice.Snapshot(ctx, shop.ID)
@@ -361,6 +350,43 @@ func TestManySnapshotsAreChanged(t *testing.T) {
 	send(v, url.Values{"do": {"unshare"}}).must(t, 400, `role="alert"`)
 	send(admin, url.Values{"do": {"delete"}, "id": ids}).must(t, 428, "Delete 3 snapshots?")
 	send(admin, url.Values{"do": {"delete"}, "id": ids, "confirmed": {"yes"}}).must(t, 200, "3 snapshots deleted.")
+}
+
+// Sharing several snapshots keeps the end of existing shares, warns about original data and offers
+// Undo, which ends only the new shares.
+func TestSharesOfManySnapshotsAreUndone(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	one, raw := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("x")), c.Push(mia, "shop", []byte("y"))
+	hidden := c.Push(c.As("alice@acme.test"), "secret", []byte("z"))
+	end := time.Now().Add(100 * time.Hour).UTC().Truncate(time.Second)
+	_, err := mia.ShareWith(ctx, one.ID,
+		api.SharesRequest{OrgWide: true, GroupIDs: []string{"eng"}, ExpiresAt: &end}, false)
+	must(t, err)
+	v := visit(t, c, "mia@acme.test")
+	for _, with := range [][]string{{"do", "everyone"}, {"do", "group", "group", "eng"}} {
+		p := v.submit("/snapshots", append(with, "id", one.ID)...)
+		p.must(t, 200, "0 snapshots shared. 1 snapshot was already shared.")
+		if undo := p.undo(); undo != nil {
+			t.Errorf("Undo of nothing is %q", undo)
+		}
+		p = v.submit("/snapshots", append(with, "id", one.ID, "id", raw.ID, "id", hidden.ID)...)
+		p.must(t, 200, "1 snapshot shared with ", "1 other was not. 1 snapshot was already shared.",
+			"can now see the original, unmasked data")
+		v.submit("/snapshots", p.undo()...).must(t, 200, "1 snapshot unshared.")
+	}
+	kept, err := mia.Snapshot(ctx, one.ID)
+	must(t, err)
+	groups, err := mia.GroupShares(ctx, one.ID)
+	must(t, err)
+	if !kept.ExpiresAt.Equal(end) || !groups[0].ExpiresAt.Equal(end) {
+		t.Errorf("the shares end at %v and %+v, want %v", kept.ExpiresAt, groups, end)
+	}
+	if sn, err := mia.Snapshot(ctx, raw.ID); err != nil || sn.Shared || sn.Groups > 0 {
+		t.Errorf("after Undo the original is shared: %+v, %v", sn, err)
+	}
 }
 
 // The forms of the share box make, change and end every kind of share.
