@@ -32,6 +32,9 @@ const (
 // announce stores the announcement for the next page or, if our script made the request, for the
 // response.
 func (v *visit) announce(f flash) {
+	if id := v.field("snapshot"); id != "" && f.Undo != nil {
+		f.Undo = append(f.Undo, look.Fields("snapshot", id)...)
+	}
 	if v.fragment() {
 		v.announcement = &f
 		return

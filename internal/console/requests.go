@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"snap"
 	"snap/api"
@@ -36,15 +37,21 @@ func (s *Server) requests(v *visit) error {
 	if err != nil {
 		return err
 	}
-	data.Requests = s.addChoices(v, &data.layout, found)
+	me, err := v.api.Me(v.r.Context())
+	if err != nil {
+		return err
+	}
+	data.Requests = s.addChoices(v, &data.layout, me.Policy, found)
 	if data.Own, err = v.api.OwnAccessRequests(v.r.Context()); err != nil {
 		return err
 	}
 	return s.write(v, "requests.html", &data)
 }
 
-// addChoices adds to each request the shares with which the caller can grant it.
-func (s *Server) addChoices(v *visit, l *layout, found []api.AccessRequest) (all []request) {
+// addChoices adds to each request the shares with which the caller can grant it. A share with
+// another organization ends as it does by default in the share box.
+func (s *Server) addChoices(v *visit, l *layout, p api.Policy, found []api.AccessRequest) (all []request) {
+	end := look.EndsOutside(time.Duration(p.MaxCrossOrgExpiry) * time.Second)[0]
 	for _, r := range found {
 		one := request{AccessRequest: r, Page: l, Link: s.root + Snapshots + "/" + url.PathEscape(r.Snapshot)}
 		switch {
@@ -55,8 +62,8 @@ func (s *Server) addChoices(v *visit, l *layout, found []api.AccessRequest) (all
 			}
 			one.Choices = append(one.Choices, look.Choice{Value: "everyone", Text: "with everyone in " + l.Org.Name})
 		case admins(v.caller):
-			one.Choices = []look.Choice{{Value: "organization:" + r.Organization,
-				Text: "with everyone in " + r.Organization + " for 7 days"}}
+			one.Choices = []look.Choice{{Value: "organization:" + r.Organization + ":" + end.Value,
+				Text: "with everyone in " + r.Organization + ", ends " + end.Text}}
 		}
 		all = append(all, one)
 	}
@@ -65,38 +72,46 @@ func (s *Server) addChoices(v *visit, l *layout, found []api.AccessRequest) (all
 
 // answerRequest grants a request for access by sharing the snapshot, refuses the request, or
 // withdraws a request of the caller.
-func (s *Server) answerRequest(v *visit) (string, error) {
-	ctx := v.r.Context()
+func (v *visit) answerRequest(ctx context.Context, snapshot string) (string, error) {
 	switch v.field("do") {
 	case "withdraw":
 		return "withdrawn", v.api.WithdrawAccessRequest(ctx, v.field("request"))
 	case "refuse":
 		return "refused", v.api.RefuseAccess(ctx, v.field("request"))
 	case "grant":
-		return "granted", v.grantAccess(ctx, v.field("snapshot"))
+		return v.grantAccess(ctx, snapshot)
 	}
 	return "", snap.Invalid("the form does not say what to do", "reload the page")
 }
 
 // grantAccess makes the share that answers a request.
-func (v *visit) grantAccess(ctx context.Context, id string) error {
+func (v *visit) grantAccess(ctx context.Context, id string) (string, error) {
 	var with api.SharesRequest
 	switch kind, name, _ := strings.Cut(v.field("with"), ":"); kind {
 	case "everyone":
 		with.OrgWide = true
 	case "group":
-		with.GroupIDs = []string{name}
+		group, err := v.groupID(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		with.GroupIDs = []string{group}
 	case "organization":
-		with.OrgSlugs, with.ExpiresIn = []string{name}, 7*24*3600
+		slug, expires, _ := strings.Cut(name, ":")
+		end, err := look.EndOf(expires, "")
+		if err != nil {
+			return "", err
+		}
+		with.OrgSlugs, with.ExpiresIn = []string{slug}, end.ExpiresIn
 	default:
-		return snap.Invalid("choose with whom to share the snapshot", "")
+		return "", snap.Invalid("choose with whom to share the snapshot", "")
 	}
-	_, err := v.api.ShareWith(ctx, id, with, false)
+	done, err := v.share(ctx, id, with)
 	if snap.CodeOf(err) == snap.CodeConfirm {
-		return snap.Invalid("this snapshot is not sanitized, and your organization asks you to confirm such a share",
-			"open the snapshot's page and share it there")
+		return "", snap.Invalid("this snapshot is not sanitized, and your organization asks you to confirm such "+
+			"a share", "open the snapshot's page and share it there")
 	}
-	return err
+	return done, err
 }
 
 // absentPage is the data of absent.html.

@@ -75,7 +75,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 	}
 	mux.Handle("GET "+s.root+AuditExport, look.Secure(s.visitHandler(admins, s.exportAudit)))
 	list := section{title: "Snapshots", show: s.snapshots, act: s.changeMany}
-	requests := section{title: "Requests", show: s.requests, act: s.answerRequest}
+	requests := section{title: "Requests", show: s.requests, act: s.changeSnapshot}
 	one := section{title: "Snapshot", show: s.snapshot, act: s.changeSnapshot}
 	mux.Handle("GET "+s.root+Snapshots, look.Secure(s.page(list, everybody)))
 	mux.Handle("POST "+s.root+Snapshots, look.Secure(s.page(list, everybody)))
@@ -130,7 +130,6 @@ func successes() map[string]string {
 			"will see it.",
 		"withdrawn":   "The request was withdrawn.",
 		"refused":     "The request was refused. The person is not informed.",
-		"granted":     "The snapshot is shared, and the request is answered.",
 		"resent":      "The message will be sent again within seconds.",
 		"test-ok":     "The receiver accepted a test message.",
 		"test-failed": "The receiver did not accept a test message.",

@@ -11,10 +11,11 @@ import (
 	"snap/internal/look"
 )
 
-// changeSnapshot handles a form on a snapshot's page: it makes, changes or ends a share, writes
-// the description, asks for access, or answers a request for access.
+// changeSnapshot handles a form that concerns one snapshot, on its page or on the page of the
+// requests, where the form names the snapshot: it makes, changes or ends a share, writes the
+// description, asks for access, or answers a request for access.
 func (s *Server) changeSnapshot(v *visit) (string, error) {
-	ctx, id := v.r.Context(), v.r.PathValue("id")
+	ctx, id := v.r.Context(), cmp.Or(v.r.PathValue("id"), v.field("snapshot"))
 	switch v.field("do") {
 	case "describe":
 		_, err := v.api.Describe(ctx, id,
@@ -30,7 +31,7 @@ func (s *Server) changeSnapshot(v *visit) (string, error) {
 		}
 		return v.makeShare(ctx, id)
 	}
-	return s.answerRequest(v)
+	return v.answerRequest(ctx, id)
 }
 
 // labelsOf splits labels at commas.
@@ -62,6 +63,11 @@ func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 		schema := v.field("schema") != ""
 		with.WithSchema = &schema
 	}
+	return v.share(ctx, id, with)
+}
+
+// share makes or changes the share and announces it, with the form that undoes it.
+func (v *visit) share(ctx context.Context, id string, with api.SharesRequest) (string, error) {
 	before, err := look.LiveShare(ctx, v.api, id, with)
 	if err != nil {
 		return "", err

@@ -116,7 +116,7 @@ func (s *Server) loadBox(v *visit, p *snapshotPage) error {
 			return err
 		}
 		waiting = slices.DeleteFunc(waiting, func(r api.AccessRequest) bool { return r.Snapshot != sn.ID })
-		p.Waiting = s.addChoices(v, &p.layout, waiting)
+		p.Waiting = s.addChoices(v, &p.layout, me.Policy, waiting)
 	}
 	return p.Box.Load(ctx, v.api)
 }

@@ -200,8 +200,10 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 // answers it there.
 func TestRequestsForAccessAreAnswered(t *testing.T) {
 	t.Parallel()
-	c := cloudtest.Start(t, cloudtest.Options{})
-	shop := c.PushAs(c.As("mia@acme.test"), "shop", snap.TypeSanitized, []byte("x"))
+	c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
+		config.Organizations[0].Policy.MaxCrossOrgExpiry = "72h"
+	}})
+	shop := c.Push(c.As("mia@acme.test"), "shop", []byte("x"))
 	path := "/snapshots/" + shop.ID
 	ask := func(email, reason string) {
 		t.Helper()
@@ -216,10 +218,25 @@ func TestRequestsForAccessAreAnswered(t *testing.T) {
 		"Only owners and admins can share with initech")
 	mia.get(path).must(t, 200, "requests access", "with everyone in Acme Inc")
 	first := regexp.MustCompile(`name="request" value="(\d+)"`).FindStringSubmatch(mia.get("/requests").text)[1]
-	mia.submit("/requests", "do", "grant", "request", first, "snapshot", shop.ID, "with", "group:eng").
-		must(t, 200, "the request is answered", "ian@initech.test")
-	visit(t, c, "gus@acme.test").get(path).must(t, 200, "through the group eng")
+	grant := []string{"do", "grant", "request", first, "snapshot", shop.ID, "with", "group:eng"}
+	gus := visit(t, c, "gus@acme.test")
+	for _, page := range []string{"/requests", path} {
+		granted := mia.submit(page, grant...)
+		granted.must(t, 200, "Shared with the group eng.", "can now see the original, unmasked data",
+			"ian@initech.test")
+		gus.get(path).must(t, 200, "through the group eng")
+		mia.submit(page, granted.undo()...).must(t, 200, "No longer shared with the group eng.")
+		gus.get(path).must(t, 404)
+	}
+	mia.submit("/requests", grant...).must(t, 200)
+	ask("gail@globex.test", "")
 	alice := visit(t, c, "alice@acme.test")
+	alice.get("/requests").must(t, 200, `value="organization:globex:1d">with everyone in globex, ends in 1 day<`)
+	grant = []string{"do", "grant", "snapshot", shop.ID, "with", "organization:globex:1d"}
+	granted := alice.submit("/requests", grant...)
+	granted.must(t, 200, "Shared with everyone in globex.")
+	alice.submit("/requests", granted.undo()...).must(t, 200, "No longer shared with everyone in globex.")
+	alice.submit("/requests", grant...).must(t, 200)
 	second := regexp.MustCompile(`name="request" value="(\d+)"`).FindStringSubmatch(alice.get(path).text)[1]
 	alice.submit(path, "do", "refuse", "request", second).must(t, 200, "The person is not informed")
 	alice.get("/requests").must(t, 200, "Nobody is waiting")
