@@ -1,9 +1,11 @@
 package webui
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,8 +16,9 @@ import (
 )
 
 // pick is one snapshot that a form acts on: its ID in the cloud, its name on this machine, or both.
-// Until is the expiry of a share that Undo makes again.
-type pick struct{ ID, Name, Until string }
+// Until is the expiry of a share that Undo makes again. The form does not contain warning, which is
+// the service's warning about a share of original data.
+type pick struct{ ID, Name, Until, warning string }
 
 // bulk is an action on several snapshots.
 type bulk struct {
@@ -48,6 +51,7 @@ func (s *Server) shareOne(ctx context.Context, p *pick, confirmed bool) (bool, e
 		with.ExpiresAt = &end
 	}
 	result, err := s.cloud.client().ShareWith(ctx, p.ID, with, confirmed)
+	p.warning = result.Warning
 	return len(result.Changes) > 0 && result.Changes[0].Changed, err
 }
 
@@ -124,8 +128,12 @@ func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string,
 	}
 	people := s.peopleReached(r.Context(), do, result.changed)
 	change := look.Change{Text: bulkText(do, n, people), Action: "/bulk", Refresh: true}
+	for _, p := range result.changed {
+		change.Warning = cmp.Or(change.Warning, p.warning)
+	}
 	if len(result.refused) > 0 {
-		change.Warning = bulkRefused(do, 0, result.refused).Error()
+		refusal := bulkRefused(do, 0, result.refused).Error()
+		change.Warning = strings.TrimPrefix(change.Warning+"; "+refusal, "; ")
 	}
 	if undo := bulks()[do].undo; undo != "" && n > 0 {
 		change.Fields = look.Fields("do", undo, "confirmed", "true", "back", back(r))

@@ -142,6 +142,10 @@ func TestBulk(t *testing.T) {
 	if now, err := mia.Snapshot(t.Context(), two.ID); err != nil || !now.ExpiresAt.Equal(end) {
 		t.Errorf("the end after Undo is %v, %v", now.ExpiresAt, err)
 	}
+	raw := c.Push(mia, "d", []byte("4"))
+	u.must(u.post("/bulk", form("share", raw.ID, "snap_0000000000000000"), "Fragment", "1"), http.StatusOK,
+		"3 more people in your organization can now see the original, unmasked data; 1 snapshot was left unchanged",
+		">Undo<")
 	u.must(u.post("/bulk", form("delete", one.ID), "Fragment", "1"), http.StatusOK, "Delete 1 snapshot from the cloud?",
 		`name="confirmed"`)
 	yes := form("delete", one.ID, foreign.ID)
