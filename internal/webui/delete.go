@@ -59,9 +59,14 @@ func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	one := row{Local: &l}
+	cloudStays := false
+	if id := l.Cloud[s.cloud.base()]; id != "" {
+		_, err := s.cloud.client().Snapshot(r.Context(), id)
+		cloudStays = err == nil
+	}
 	page := confirmPage{
 		Page: s.page(titleDelete, "/snapshots"), Question: deleteLocalQuestion(l.Name),
-		Detail: deleteLocalDetails(l.Cloud[s.cloud.base()] != ""),
+		Detail: deleteLocalDetails(cloudStays),
 		Icon:   "trash", Button: buttonDeleteLocal, Action: one.LocalAction("delete"), Back: "/snapshots",
 	}
 	page.Narrow = true

@@ -188,7 +188,9 @@ func TestPullCreatesTheTarget(t *testing.T) {
 	admin.must(admin.post("/local/"+here[0].Name+"/delete", url.Values{}, "Fragment", "1"), http.StatusOK,
 		"data-refresh")
 	admin.must(admin.get("/cloud/"+id+"/delete"), http.StatusOK, "from the cloud?")
+	mia.must(mia.get("/local/"+here[0].Name+"/delete"), http.StatusOK, "copy in the cloud stays")
 	admin.must(admin.post("/cloud/"+id+"/delete", url.Values{}), http.StatusOK, "No snapshots yet")
+	mia.must(mia.get("/local/"+here[0].Name+"/delete"), http.StatusOK, "the only known copy")
 }
 
 func TestAJobThatFailsSaysWhy(t *testing.T) {
