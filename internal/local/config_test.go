@@ -315,6 +315,12 @@ func TestRedact(t *testing.T) {
 		"postgres://u@h/d?password=s&a=b": "postgres://u@h/d?a=b&password=xxxxx",
 		"sqlite:///tmp/x.db":              "sqlite:///tmp/x.db",
 		"postgres://u:se%cret@h/d":        "postgres://...",
+		"postgres://u:x${PW}@h/d":         "postgres://...",
+		"postgres://u@h/d?b=1&a=%zz":      "postgres://u@h/d?b=1",
+		"${URL}":                          "${URL}",
+
+		"postgres://u:${PW}@${HOST}:${PORT}/d?b=1&a=2&password=${PW}": "" +
+			"postgres://u:${PW}@${HOST}:${PORT}/d?b=1&a=2&password=${PW}",
 	} {
 		if got := Redact(raw); got != want {
 			t.Errorf("Redact(%q) = %q, want %q", raw, got, want)

@@ -157,8 +157,12 @@ func badURL(why string) error {
 }
 
 // Redact returns a database URL for display, with xxxxx in place of its password and of the
-// passwords and keys in its query. If the URL cannot be parsed, only its scheme remains.
+// passwords and keys in its query. If the URL cannot be parsed, only its scheme remains. A URL
+// without a secret is returned unchanged; a reference such as ${NAME} is not a secret.
 func Redact(raw string) string {
+	if !holdsSecret(raw) {
+		return raw
+	}
 	u, err := url.Parse(raw)
 	if err != nil {
 		scheme, _, _ := strings.Cut(raw, ":")
@@ -171,10 +175,32 @@ func Redact(raw string) string {
 	}
 	q := u.Query()
 	for key := range q {
-		if strings.Contains(strings.ToLower(key), "pass") || strings.Contains(strings.ToLower(key), "key") {
+		if isSecret(key) {
 			q.Set(key, "xxxxx")
 		}
 	}
 	u.RawQuery = q.Encode()
 	return u.String()
+}
+
+// holdsSecret reports whether a database URL has a password or key, apart from its ${NAME}
+// references. It returns true for a URL that cannot be parsed.
+func holdsSecret(raw string) bool {
+	u, err := url.Parse(reference.ReplaceAllString(raw, ""))
+	if err != nil {
+		return true
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	password, _ := u.User.Password()
+	holds := err != nil || password != ""
+	for key, values := range q {
+		holds = holds || isSecret(key) && strings.Join(values, "") != ""
+	}
+	return holds
+}
+
+// isSecret reports whether a parameter in the query of a database URL is a password or key.
+func isSecret(parameter string) bool {
+	parameter = strings.ToLower(parameter)
+	return strings.Contains(parameter, "pass") || strings.Contains(parameter, "key")
 }

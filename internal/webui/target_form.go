@@ -24,9 +24,10 @@ type targetPage struct {
 // secretField is a URL as the form shows it.
 type secretField struct {
 	Name, Label, Hint string
-	Value             string // as typed, or the current URL if it contains no secret
-	Kept              string // the current URL without its secret; leaving the field empty keeps the whole URL
-	Was               string // the URL when the user opened the form, without its secret
+	Value             string   // as typed, or the current URL if it contains no secret
+	Kept              string   // the current URL without its secret; leaving the field empty keeps the whole URL
+	Was               string   // the URL when the user opened the form, without its secret
+	Lost              *problem // why the page did not keep the typed URL; nil if it did
 	Problem           *problem
 	Tested            *local.DatabaseCheck // the result of Test connection
 }
@@ -135,12 +136,16 @@ func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetP
 }
 
 // read reads the field from a form that was sent. It returns the typed URL, and whether the user
-// changed it. It sets the problem of the field if the URL is not valid, or if another program changed
-// it after the form was opened.
+// changed it. It sets the problem of the field if the URL is not valid, if another program changed
+// it after the form was opened, or if the page did not keep it and the user did not enter it again.
 func (f *secretField) read(r *http.Request) (typed string, changed bool) {
 	typed = strings.TrimSpace(r.PostFormValue(f.Name))
 	was := r.PostFormValue(f.Name + "-was")
 	switch {
+	case typed == "" && r.PostFormValue(f.Name+"-lost") != "":
+		f.Lost = problemOf(errLostURL())
+		f.Problem = f.Lost
+		return "", false
 	case typed == was || typed == f.Was || typed == "" && was == f.Was && f.Kept != "":
 		return "", false
 	case was != f.Was:
@@ -149,7 +154,10 @@ func (f *secretField) read(r *http.Request) (typed string, changed bool) {
 		f.Problem = problemOf(local.CheckURL(typed))
 	}
 	if typed != "" || f.Problem == nil {
-		f.Value = withoutSecret(typed)
+		f.Value = typed
+	}
+	if local.Redact(typed) != typed {
+		f.Value, f.Lost = "", problemOf(errLostURL())
 	}
 	return typed, true
 }
@@ -170,12 +178,4 @@ func (s *Server) test(ctx context.Context, page *targetPage, t local.Target) {
 			field.Tested = &c
 		}
 	}
-}
-
-// withoutSecret returns a typed URL, or "" if it contains a secret, which is not sent back.
-func withoutSecret(typed string) string {
-	if local.Redact(typed) != typed {
-		return ""
-	}
-	return typed
 }

@@ -156,7 +156,12 @@ func TestConnectionIsTested(t *testing.T) {
 	u.must(u.post("/targets/new", form), http.StatusOK, "There is no database", `id="source-hint"`)
 	form.Set("source", "postgres://me:s3cr3t@127.0.0.1:1/shop")
 	answer := u.post("/targets/new", form)
-	u.must(answer, http.StatusOK, `aria-invalid="true"`)
+	u.must(answer, http.StatusOK, `aria-invalid="true"`, `name="source-lost" value="yes"`)
 	u.mustNot(answer, "s3cr3t")
+	again := url.Values{"name": {"shop"}, "source": {""}, "source-lost": {"yes"}, "destination": form["destination"]}
+	u.must(u.post("/targets/new", again), http.StatusUnprocessableEntity, "did not keep it. Enter it again.",
+		`name="source-lost" value="yes"`)
+	form.Set("source", "postgres://me:${PW}@${HOST}:1/shop?b=1&a=2")
+	u.must(u.post("/targets/new", form), http.StatusOK, `value="postgres://me:${PW}@${HOST}:1/shop?b=1&amp;a=2"`)
 	u.must(u.get("/targets"), http.StatusOK, "No targets yet")
 }

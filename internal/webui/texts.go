@@ -388,6 +388,11 @@ func errNoDatabase() error {
 	return snap.Usage("a target needs a source, a destination or both", "enter the URL of at least one database")
 }
 
+func errLostURL() error {
+	return snap.Invalid("the URL that you entered has a password or key, so this page did not keep it",
+		"enter it again")
+}
+
 func errChangedMeanwhile(url string) error {
 	detail := "another program has changed this URL; it is now " + url
 	if url == "" {
