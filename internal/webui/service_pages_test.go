@@ -236,6 +236,12 @@ func TestBrowserShareBoxOfTheService(t *testing.T) {
 	b.until(`!document.querySelector("#org-list") && document.activeElement.id === "orgs-title"`)
 	b.keys("#user", "max@acme.test\r")
 	b.until(`document.querySelector("#verdict")?.textContent.includes("can see it")`)
+	b.run(chromedp.Evaluate[chromedp.Void](`{
+		window.fetch = async () => new Response('{"code":"unavailable"}', { status: 503 });
+	}`))
+	b.click("#gs-eng")
+	b.until(`document.querySelector(".toast.bad")?.textContent.includes("does not answer") &&
+		document.querySelector("#gs-eng").getAttribute("aria-checked") === "false"`)
 	if !eval[bool](b, "window.untouched && location.search === ''") {
 		t.Error("the page was loaded again")
 	}

@@ -19,16 +19,18 @@ export async function request(url, init = {}) {
     return false;
   }
   if (response.ok && init.method === "post") for (const old of document.querySelectorAll(".toast.bad")) old.remove();
-  apply(html);
+  if (!apply(html) && !response.ok) toast(document.getElementById("toasts")?.dataset.unreachable); // such as when overloaded
   return response.ok;
 }
 
-// apply puts the elements of a response in place. Table rows come inside a
-// template element, because browsers drop rows that are outside a table.
+// apply puts the elements of a response in place, and returns whether there are any. Table rows
+// come inside a template element, because browsers drop rows that are outside a table.
 export function apply(html) {
   const parsed = document.createElement("template");
   parsed.innerHTML = html;
+  const any = parsed.content.childElementCount > 0;
   placeAll(parsed.content);
+  return any;
 }
 
 function placeAll(content) {
