@@ -3,6 +3,7 @@ package webui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -192,6 +193,15 @@ func eval[T any](b *tab, expression string) T {
 		b.t.Fatal(err)
 	}
 	return out
+}
+
+// show makes the page visible, as a tab that is selected, or hides it.
+func (b *tab) show(visible bool) {
+	b.t.Helper()
+	b.run(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
+		Object.defineProperty(document, "hidden", { value: %t, configurable: true });
+		void document.dispatchEvent(new Event("visibilitychange"));
+	}`, !visible)))
 }
 
 // media sets what the browser prefers, such as prefers-color-scheme: dark.

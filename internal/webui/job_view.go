@@ -175,15 +175,18 @@ func jobID(r *http.Request) (int, error) {
 const eventPause = 100 * time.Millisecond
 
 // events streams changed jobs as page fragments, beginning with those in the corner of the pages,
-// which may have changed since the page was made. It sends the event "listing" when a job has ended,
-// because the list may have changed.
+// which may have changed since the page was made. The Jobs page sends the parameter full, and its
+// fragments include the log. When a job has ended, events sends the event "listing", because the
+// list may have changed.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
+	full := r.URL.Query().Get("full") != ""
 	watch, done := s.jobs.watch()
 	defer done()
 	fmt.Fprint(w, ": ready\n\n")
 	for _, view := range slices.Backward(s.dock()) { // a page puts each new job before the others
+		view.Full = full
 		s.sendJob(w, view)
 	}
 	pause := time.NewTicker(eventPause)
@@ -200,6 +203,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		ids, news := s.jobs.changes(watch)
 		changed := s.jobs.list(func(j *job) bool { return slices.Contains(ids, j.id) })
 		for _, view := range slices.Backward(changed) {
+			view.Full = full
 			s.sendJob(w, view)
 			if view.State != jobRunning {
 				sendEvent(w, "listing", []byte("changed"))

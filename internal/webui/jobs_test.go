@@ -312,6 +312,7 @@ func TestJobsAreOfferedAgain(t *testing.T) {
 	u.Server.jobs.stop()
 	after := next()
 	after.must(after.get("/snapshots"), http.StatusOK, "Interrupted when", "Resume")
+	after.mustNot(after.get("/jobs"), ", took")
 	again := next()
 	again.mustNot(again.get("/jobs"), "Build a snapshot of shop")
 	events := after.listen()

@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"snap"
 	"snap/internal/cloudtest"
+	"snap/internal/local"
 	"snap/internal/servertest"
 )
 
@@ -252,6 +254,38 @@ func TestBrowserJobs(t *testing.T) {
 	sameData(t, source, destination)
 }
 
+// The Jobs page keeps the log of a job, and keeps it open, while the job runs and when it ends.
+func TestBrowserJobsKeepTheirLog(t *testing.T) {
+	t.Parallel()
+	servertest.RequireServers(t, "a browser")
+	u := openUI(t, nil, "")
+	b := browse(t, u)
+	b.open("/jobs")
+	phases := make(chan string)
+	if _, err := u.Server.jobs.start(task{kind: "build", title: "Build a snapshot of shop",
+		run: func(ctx context.Context, progress local.Progress) (outcome, error) {
+			for {
+				select {
+				case phase, ok := <-phases:
+					if !ok {
+						return outcome{}, nil
+					}
+					progress(local.Event{Phase: phase})
+				case <-ctx.Done():
+					return outcome{}, ctx.Err()
+				}
+			}
+		}}); err != nil {
+		t.Fatal(err)
+	}
+	b.click("#job-1 summary")
+	phases <- "dumping tables"
+	b.until(`document.querySelector("#job-1.running details[open]").textContent.includes("dumping tables")`)
+	close(phases)
+	b.until(`document.querySelector("#job-1.done details[open]") && ` +
+		`document.querySelector("#job-1").textContent.includes("took")`)
+}
+
 // Two tabs of one browser: a job begun in one shows in the other.
 func TestBrowserTwoTabs(t *testing.T) {
 	t.Parallel()
@@ -480,20 +514,14 @@ func TestBrowserHiddenTabs(t *testing.T) {
 	u := openUI(t, nil, "targets:\n  shop: {source: \"sqlite:///nowhere.db\"}\n")
 	b := browse(t, u)
 	events := u.listen()
-	show := func(hidden string) {
-		b.run(chromedp.Evaluate[chromedp.Void](`{
-			Object.defineProperty(document, "hidden", { value: ` + hidden + `, configurable: true });
-			void document.dispatchEvent(new Event("visibilitychange"));
-		}`))
-	}
 	b.run(chromedp.Evaluate[chromedp.Void](`{
 		const close = EventSource.prototype.close;
 		EventSource.prototype.close = function () { window.streamClosed = true; close.call(this); };
 	}`))
-	show("true")
+	b.show(false)
 	b.until("window.streamClosed")
 	u.must(u.post("/targets/shop/build", nil), http.StatusOK)
 	events.ended()
-	show("false")
+	b.show(true)
 	b.until(`document.querySelector("#dock .job.failed")`)
 }

@@ -116,7 +116,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// signedInOrOut is called when a login has ended, whether or not it succeeded.
+// signedInOrOut is called after a sign-out and when a login has ended, even if they failed.
 func (s *Server) signedInOrOut() {
 	s.cloud.forget()
 	s.jobs.announce("account")

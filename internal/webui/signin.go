@@ -177,8 +177,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
 		return errNoSignIn()
 	}
 	_, err := login.Logout(r.Context(), s.signin.file, s.cloud.base(), s.o.HTTP)
-	s.cloud.forget()
-	s.jobs.announce("account")
+	s.signedInOrOut()
 	if err != nil {
 		return err
 	}

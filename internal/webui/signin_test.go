@@ -29,6 +29,7 @@ func TestBrowserSignInAndOut(t *testing.T) {
 	if strings.Contains(text, "available again") {
 		t.Errorf("a signed-out person reads %q", text)
 	}
+	b.open("/")
 	b.click("#sign-in") // in place
 	b.until(`document.querySelector("#user-code")`)
 	code := eval[string](b, `document.querySelector("#user-code").textContent`)
@@ -52,7 +53,13 @@ func TestBrowserSignInAndOut(t *testing.T) {
 	}
 	other.until(`document.body.textContent.includes("` + code + `")`)
 	other.click(`[name=decision][value=approve]`)
-	b.until(`document.getElementById("` + item.ID + `")`) // without a reload
+	b.until(`document.querySelector("#home").textContent.includes("shop")`) // without a reload
+	b.open("/snapshots")
+	b.until(`document.getElementById("` + item.ID + `")`)
+	b.open("/account?keys=all")
+	b.show(false)
+	b.show(true)
+	b.until(`performance.getEntriesByType("resource").some((e) => e.name.endsWith("/account?keys=all"))`)
 	b.open("/account")
 	b.until(`document.querySelector("#account")?.textContent.includes("mia@acme.test")`)
 	b.until(`document.querySelector("#account")?.textContent.includes("this one")`)
@@ -64,8 +71,11 @@ func TestBrowserSignInAndOut(t *testing.T) {
 		u.mustNot(u.get(path), session.AccessToken, session.RefreshToken)
 	}
 	b.open("/account")
+	events := u.listen()
 	b.click("#sign-out")
 	b.until(`document.querySelector("#sign-in")`)
+	events.until("event: account")
+	events.until("event: listing")
 	if _, ok, _ := u.Server.signin.file.Session(c.URL); ok {
 		t.Error("the session is still stored")
 	}

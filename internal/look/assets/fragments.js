@@ -93,6 +93,7 @@ function place(fresh) {
     const caret = focused && document.activeElement.selectionEnd;
     const typed = focused && document.activeElement.value;
     const scrolled = [...old.querySelectorAll("[id]")].filter((e) => e.scrollTop > 0).map((e) => [e.id, e.scrollTop]);
+    for (const e of old.querySelectorAll("details[id][open]")) fresh.querySelector("#" + CSS.escape(e.id))?.setAttribute("open", "");
     old.replaceWith(fresh);
     for (const [id, top] of scrolled) {
       const e = document.getElementById(id);

@@ -11,7 +11,7 @@ export function live() {
   listen();
   document.addEventListener("listing", refresh);
   document.addEventListener("visibilitychange", () => {
-    if (listen()) for (const again of [account, review]) again(); // they may have changed in the meantime
+    if (listen()) for (const again of [account, home, review]) again(); // they may have changed in the meantime
     refresh();
   });
   window.addEventListener("focus", refresh);
@@ -25,9 +25,10 @@ export function live() {
 function listen() {
   if (document.hidden) close();
   if (document.hidden || events) return false;
-  events = new EventSource("/events");
+  events = new EventSource(document.querySelector("ul.jobs") ? "/events?full=yes" : "/events");
   events.addEventListener("job", (e) => apply(e.data));
   events.addEventListener("listing", refresh);
+  events.addEventListener("listing", home);
   events.addEventListener("account", account);
   events.addEventListener("rules", review);
   return true;
@@ -38,8 +39,8 @@ function close() {
   events = undefined;
 }
 
-const account = () => document.getElementById("account") && request("/account");
-const review = () => document.getElementById("review") && request(location.pathname + location.search);
+const reload = (id) => () => document.getElementById(id) && request(location.pathname + location.search);
+const account = reload("account"), home = reload("home"), review = reload("review");
 
 // refresh calls look soon, but only once for several calls in a row.
 let soon;
