@@ -193,7 +193,7 @@ func (s *Server) rows(ctx context.Context, q query) (listing, []local.Snapshot, 
 	return out, local, page, nil
 }
 
-// newest returns all local snapshots and the newest collectLimit cloud snapshots, newest first.
+// newest returns all local snapshots and the newest collectLimit cloud snapshots, in no order.
 func (s *Server) newest(ctx context.Context, q query) (listing, error) {
 	out := listing{Query: q}
 	here, err := s.o.Agent.Snapshots("")
@@ -205,11 +205,26 @@ func (s *Server) newest(ctx context.Context, q query) (listing, error) {
 		page, out.Problem = s.cloudPage(ctx, &out, true)
 	}
 	s.mergedPage(ctx, &out, here, copiesOf(here, s.cloud.base()), page)
-	out.SortedOnly = page.NextCursor != ""
+	if out.SortedOnly = page.NextCursor != ""; out.SortedOnly {
+		out.Rows = append(out.Rows, s.olderLocal(ctx, here, page)...)
+	}
 	for i := range out.Rows {
 		out.Rows[i].Me = out.Me
 	}
 	return out, nil
+}
+
+// olderLocal returns the local snapshots that are older than all cloud snapshots of the page and
+// have no copy on it.
+func (s *Server) olderLocal(ctx context.Context, here []local.Snapshot, page api.SnapshotPage) []row {
+	oldest, listed := page.Items[len(page.Items)-1].Created, map[string]bool{}
+	for _, item := range page.Items {
+		listed[item.ID] = true
+	}
+	older := slices.DeleteFunc(slices.Clone(here), func(l local.Snapshot) bool { return !l.Created.Before(oldest) })
+	return slices.DeleteFunc(s.join(ctx, older, page, false), func(r row) bool {
+		return r.Cloud != nil && listed[r.Cloud.ID]
+	})
 }
 
 // cloudPage concurrently requests the caller and the page. If all is set, it requests the newest

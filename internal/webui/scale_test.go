@@ -206,12 +206,13 @@ func TestFilteredAmongMany(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
 	c := scale(t, 1_204, 2)
-	u := openUI(t, c.As("mia@acme.test"), "")
+	u := openUI(t, c.As("mia@acme.test"), "targets:\n  here: {source: \"sqlite:///tmp/x.db\"}\n")
 	for i, id := range []string{"", copyID(1_100), copyID(1_200), "snap_aaaaaaaaaaaaaaaa"} {
 		record(t, u, local.Snapshot{Target: "here", Name: fmt.Sprintf("here-%d", i), Type: snap.TypeSnapshot,
 			Engine: snap.SQLite, Size: 1, SHA256: fmt.Sprintf("%064x", 0xa000+i), Cloud: map[string]string{c.URL: id},
 			Created: time.Now().Add(-time.Hour), From: local.Provenance{Origin: local.Mine}})
 	}
+	u.must(u.get("/"), http.StatusOK, `<dt>Built here</dt><dd><a href="/local/here-`)
 	page := u.get("/snapshots?only=mine&owner=mia")
 	u.must(page, http.StatusOK, "1 to 50 of 1206</span>")
 	for filter, want := range map[string]string{"All": "1206", "Local": "4", "Cloud": "1204", "Shared": "301"} {
