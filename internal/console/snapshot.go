@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"snap"
 	"snap/api"
@@ -138,7 +139,7 @@ func (p *snapshotPage) load(ctx context.Context, c *api.Client) error {
 	if err != nil {
 		return err
 	}
-	p.Sizes = look.Sizes(versions.Items)
+	p.Sizes = look.Sizes(versions.Items, time.UTC)
 	if p.Card.Card != nil {
 		changes, err := c.CardChanges(ctx, sn.ID)
 		if err != nil {

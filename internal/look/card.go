@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/dustin/go-humanize"
 
@@ -170,12 +171,12 @@ func (c Card) PullCommand() string { return card.PullCommand(c.Snapshot) }
 // LoadCommand returns the command line that loads the snapshot right after it was pulled.
 func (c Card) LoadCommand() string { return card.LoadCommand(c.Snapshot) }
 
-// Sizes returns a plot of the sizes of a target's snapshots. versions must be sorted newest first.
-func Sizes(versions []api.Snapshot) Plot {
+// Sizes returns a plot of the sizes of a target's snapshots, with times in the zone. versions must
+// be sorted newest first.
+func Sizes(versions []api.Snapshot, zone *time.Location) Plot {
 	p := Plot{Title: "Size over time", Of: "Size", When: "Pushed"}
 	for _, s := range slices.Backward(versions) {
-		p.Points = append(p.Points, Point{When: s.Created.UTC().Format("2 Jan 2006, 15:04"), Value: s.Size,
-			Text: Bytes(s.Size)})
+		p.Points = append(p.Points, Point{When: Exact(s.Created.In(zone)), Value: s.Size, Text: Bytes(s.Size)})
 	}
 	p.Total = Plural(len(versions), "snapshot", "snapshots") + " of " + versionsOf(versions)
 	return p

@@ -31,13 +31,13 @@ type homePage struct {
 // homeTarget is the state of one target.
 type homeTarget struct {
 	targetView
-	Known   bool            // the target is configured on this machine
-	Built   *local.Snapshot // the newest snapshot that was built here
-	Proven  *local.Snapshot // the newest masked copy that was verified by loading it
-	Pushed  *row            // the newest one in the cloud
-	Masked  *row            // the newest sanitized one, on this machine or in the cloud
-	Night   *nightly.Run    // the last run of its nightly job
-	Changed string          // how much of the newest local snapshot is new
+	Known   bool         // the target is configured on this machine
+	Built   *row         // the newest snapshot that was built here, without its cloud copy
+	Proven  *row         // the newest masked copy that was verified by loading it, without its cloud copy
+	Pushed  *row         // the newest one in the cloud
+	Masked  *row         // the newest sanitized one, on this machine or in the cloud
+	Night   *nightly.Run // the last run of its nightly job
+	Changed string       // how much of the newest local snapshot is new
 	Sizes   look.Plot
 	rows    []row
 }
@@ -124,7 +124,7 @@ func (s *Server) homeTargets(rows []row) []homeTarget {
 	out := make([]homeTarget, len(all))
 	for i, t := range all {
 		slices.SortStableFunc(t.rows, func(a, b row) int { return b.Created().Compare(a.Created()) })
-		t.fill()
+		t.fill(s.o.Now().Location())
 		if record, err := s.o.Agent.Runs().Read(t.Name); err == nil && len(record.Runs) > 0 {
 			t.Night = &record.Runs[len(record.Runs)-1]
 		}
@@ -136,8 +136,8 @@ func (s *Server) homeTargets(rows []row) []homeTarget {
 	return out
 }
 
-// fill sets the target's fields from its rows, which are newest first.
-func (t *homeTarget) fill() {
+// fill sets the target's fields from its rows, which are newest first. Times are shown in the zone.
+func (t *homeTarget) fill(zone *time.Location) {
 	t.Snapshots = len(t.rows)
 	var sizes []api.Snapshot
 	for i := range t.rows {
@@ -147,10 +147,10 @@ func (t *homeTarget) fill() {
 		}
 		if l := one.Local; l != nil {
 			if t.Built == nil && l.From.Origin == local.Mine && l.Type == snap.TypeSnapshot {
-				t.Built = l
+				t.Built = &row{Local: l}
 			}
 			if t.Proven == nil && l.Proven {
-				t.Proven = l
+				t.Proven = &row{Local: l}
 			}
 			if t.Changed == "" {
 				t.Changed = one.Changed()
@@ -166,7 +166,7 @@ func (t *homeTarget) fill() {
 			sizes = append(sizes, one.either())
 		}
 	}
-	t.Sizes = look.Sizes(sizes)
+	t.Sizes = look.Sizes(sizes, zone)
 	t.Sizes.Title, t.Sizes.When, t.Sizes.Total = sizesOf(t.Name), whenMade, ""
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"snap/internal/local"
 	"snap/internal/look"
 )
 
@@ -43,6 +44,11 @@ func (j jobView) Review() string {
 		return ""
 	}
 	return strings.TrimSuffix(j.Again, "/propose")
+}
+
+// Load returns the path of the page that loads the snapshot into a database.
+func (j jobView) Load() string {
+	return row{Local: &local.Snapshot{Name: j.Snapshot}}.LocalAction("load")
 }
 
 // Percent returns how much is done, or -1 if unknown.

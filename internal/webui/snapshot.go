@@ -166,7 +166,8 @@ func (s *Server) loadCloud(ctx context.Context, p *snapshotPage, q string, n int
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.Mine, p.Sizes, p.Card.Changes = look.Ways(ways, sn.Organization), look.Sizes(versions.Items), &changes
+	p.Mine, p.Card.Changes = look.Ways(ways, sn.Organization), &changes
+	p.Sizes = look.Sizes(versions.Items, s.o.Now().Location())
 	if changes.Previous != nil {
 		p.Card.Before = row{Cloud: changes.Previous}.Page()
 	}
@@ -188,7 +189,7 @@ func (s *Server) loadLocal(p *snapshotPage, q string, n int) error {
 		return err
 	}
 	if p.Row.Cloud == nil {
-		p.Sizes = look.Sizes(snapshotsOf(versions))
+		p.Sizes = look.Sizes(snapshotsOf(versions), s.o.Now().Location())
 		p.Sizes.When = whenBuilt
 	}
 	if l.Card == nil {

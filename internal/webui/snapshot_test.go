@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"snap/api"
 	"snap/internal/cloudtest"
 	"snap/internal/local"
+	"snap/internal/look"
 )
 
 // TestSnapshotPages follows a snapshot from its build to the cloud: each state has a page with the
@@ -130,8 +132,19 @@ func TestHome(t *testing.T) {
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	config, _, _ := shopConfig(t)
-	u := openUI(t, mia, config)
+	u := openUI(t, mia, config+"  a#b: {source: \"sqlite:///tmp/x.db\"}\n")
+	zone := time.FixedZone("CET", 3600)
+	u.Server.o.Now = func() time.Time { return time.Now().In(zone) }
 	u.must(u.get("/"), http.StatusOK, "shop", `action="/targets/shop/build"`, "never")
+	record(t, u, local.Snapshot{Target: "a#b", Name: "a#b-1", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 1,
+		SHA256: strings.Repeat("a", 64), Created: time.Now(), From: local.Provenance{Origin: local.Mine}})
+	if _, err := u.Server.jobs.start(task{kind: "pull", title: "Pull a#b-1",
+		run: func(context.Context, local.Progress) (outcome, error) {
+			return outcome{snapshot: "a#b-1"}, nil
+		}}); err != nil {
+		t.Fatal(err)
+	}
+	u.Server.jobs.wait.Wait()
 	open := c.Push(mia, "billing", []byte("original"))
 	soon, late := time.Now().Add(30*time.Hour), time.Now().Add(30*24*time.Hour)
 	ending := c.PushAs(mia, "orders", snap.TypeSanitized, []byte("one"))
@@ -146,7 +159,8 @@ func TestHome(t *testing.T) {
 	page := u.get("/")
 	u.must(page, http.StatusOK, "Sharing ends soon", `href="/cloud/`+ending.ID+`"`, "ends in 1 day",
 		"Originals that are shared", `href="/cloud/`+open.ID+`"`, "everyone in acme", "Size of orders over time",
-		"<th scope=\"col\">Built or pushed</th>")
+		"<th scope=\"col\">Built or pushed</th>", "<td>"+look.Exact(lasting.Created.In(zone))+"</td>",
+		`<dt>Built here</dt><dd><a href="/local/a%23b-1">`, `href="/local/a%23b-1/load"`)
 	alerts, _, _ := strings.Cut(page.Body, `class="plots targets"`)
 	if strings.Contains(alerts, lasting.ID) {
 		t.Error("a share that ends in a month counts as one that ends soon")

@@ -163,7 +163,7 @@ func states(page look.Page) []state {
 			Link: "https://c/snapshots/snap_1", Pulls: []api.PullCount{{Email: "max@acme.test", Times: 2, LastAt: now}},
 			Mine:     look.Ways([]api.AccessWay{{Kind: "group", GroupID: "eng"}}, "acme"),
 			Audience: look.AudienceOf(api.Access{People: 3}, "acme", "Acme"), Problem: bad,
-			Sizes: look.Sizes([]api.Snapshot{cloud, cloud}), Card: look.Card{SnapshotCard: api.SnapshotCard{
+			Sizes: look.Sizes([]api.Snapshot{cloud, cloud}, time.UTC), Card: look.Card{SnapshotCard: api.SnapshotCard{
 				Snapshot: cloud}}}},
 			[]string{"through the group eng", "3 people in Acme", "2 times", "https://c/snapshots/snap_1",
 				"snapcli pull shop --cloud --snapshot-id snap_1", "On this machine", "Size over time"}},
@@ -201,7 +201,7 @@ func homeStates(rows []row, now time.Time) []homeTarget {
 	shop := homeTarget{targetView: targetView{Target: local.Target{Name: "shop", Source: "s", Production: true}},
 		Known: true, Night: &nightly.Run{State: nightly.Failed, Problem: "it broke", Began: now},
 		rows: append([]row{{Local: &proven}}, rows[2], rows[4])}
-	shop.fill()
+	shop.fill(time.UTC)
 	return []homeTarget{shop, {targetView: targetView{Target: local.Target{Name: "x"}}}}
 }
 
