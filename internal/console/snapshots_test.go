@@ -637,8 +637,9 @@ func TestPagesOfSnapshots(t *testing.T) {
 	seen := map[string]bool{}
 	at, path, pages := 1, "/snapshots?target=shop", 0
 	var p page
+	var last string
 	for ; path != ""; path = link(p, "Next") {
-		p = v.get(path)
+		p, last = v.get(path), path
 		ids := regexp.MustCompile(`name="id" value="(snap_\w+)"`).FindAllStringSubmatch(p.text, -1)
 		p.must(t, 200, ">"+strconv.Itoa(at)+" to "+strconv.Itoa(at+len(ids)-1)+" of 63<")
 		for _, id := range ids {
@@ -657,6 +658,16 @@ func TestPagesOfSnapshots(t *testing.T) {
 	if link(p, "Previous") != "" || link(p, "First") != "" {
 		t.Error("the first page leads back")
 	}
+	var ids []string
+	for _, id := range regexp.MustCompile(`name="id" value="(snap_\w+)"`).FindAllStringSubmatch(v.get(last).text, -1) {
+		ids = append(ids, id[1])
+	}
+	if _, err := c.As("alice@acme.test").Bulk(t.Context(), api.BulkRequest{IDs: ids, Delete: true}, false); err != nil {
+		t.Fatal(err)
+	}
+	p = v.get(last)
+	p.must(t, 200, "Nothing is left on this page")
+	v.get(link(p, "First page")).must(t, 200, ">1 to ")
 	v.get("/snapshots?cursor=odd&past=a.b.c").must(t, 400, `role="alert"`)
 }
 

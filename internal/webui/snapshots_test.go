@@ -42,6 +42,8 @@ func TestSnapshotsPage(t *testing.T) {
 	none := u.get("/snapshots?show=local")
 	u.must(none, http.StatusOK, "Nothing on this machine yet")
 	u.mustNot(none, shared.Name)
+	u.must(u.get("/snapshots?show=local&before=2000-01-01T00:00:00Z"), http.StatusOK, "Nothing is left on this page",
+		`<a class="button" href="/snapshots?show=local"`)
 	found := u.get("/snapshots?q=SHOP")
 	u.must(found, http.StatusOK, private.Name)
 	u.mustNot(found, shared.Name)
