@@ -278,6 +278,10 @@ func shareWithOneOfMany(t *testing.T, u *ui) {
 	b.click("#gs-team-0019")
 	b.until(`document.querySelector("#gs-team-0019").getAttribute("aria-checked") === "true" && ` +
 		`document.querySelector(".also").textContent.includes("team-0019")`)
+	b.open("/cloud/" + copyID(1) + "/sharing") // as a page of its own
+	b.keys("#group", "team-1234")
+	b.until(`document.querySelector("#gs-team-1234") && document.activeElement.id === "group" && ` +
+		`location.search === ""`)
 }
 
 // typedBeforeResponse returns a script that types a text, after which the response to an earlier

@@ -73,7 +73,7 @@ function get(form, data) {
   for (const [name, value] of [...data]) if (value === "") data.delete(name);
   const query = new URLSearchParams(data).toString();
   const url = form.getAttribute("action") + (query && "?" + query);
-  if (form.closest("dialog, .box")) return latest(url, "dialog");
+  if (form.closest("dialog, .box, #page-body")) return latest(url, "dialog");
   history.replaceState(null, "", url);
   return list(url);
 }
