@@ -69,8 +69,8 @@ func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, re
 	})
 }
 
-// requestEnded is true for a request that ended, so that a new one replaces it. $5 is the time after
-// which a request must have been made.
+// requestEnded is true for a request that ended, so that a new one replaces it. Requests that were
+// made at or before $5 have lapsed.
 const requestEnded = `(access_requests.created_at <= $5
 	OR access_requests.state IN ('answered', 'withdrawn', 'closed'))`
 
@@ -93,8 +93,8 @@ func (s *Store) OwnAccessRequests(ctx context.Context, c snap.Caller) ([]AccessR
 }
 
 // WithdrawAccessRequest withdraws one of the caller's open or refused requests. It fails with code
-// not_found if there is no such request. A refused request becomes closed, so that a request for the
-// same snapshot is still refused: the caller does not know about the refusal.
+// not_found if there is no such request. A refused request becomes closed, so that a request for
+// the same snapshot is still refused: the caller does not know about the refusal.
 func (s *Store) WithdrawAccessRequest(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE access_requests

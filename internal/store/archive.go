@@ -198,7 +198,7 @@ func (s *Store) proveChunk(ctx context.Context, c Chunk, lines []string) error {
 }
 
 // archivedLines is like readChunk, but also compares the object with the lines that stayed in the
-// database. Code that reads the log calls it.
+// database. Code that reads the log must use it.
 func (s *Store) archivedLines(ctx context.Context, c Chunk) ([]string, error) {
 	lines, err := s.readChunk(ctx, c)
 	if err != nil {

@@ -23,7 +23,7 @@ type CopiedTable struct {
 }
 
 // content identifies the rows of a table regardless of their order: their number and the exclusive
-// or of their hashes. No two rows are equal, because each has a key.
+// or of their hashes. No two rows are equal, because every table has a key.
 type content struct {
 	rows int64
 	sum  [sha256.Size]byte

@@ -38,10 +38,10 @@ const (
 // DeviceLimits limits the number of grants that wait for approval at one time.
 type DeviceLimits struct{ PerAddress, PerSite, PerNetwork, Total int }
 
-// AddDeviceGrant stores a new grant under the SHA-256 of its device code. When too many grants wait,
-// AddDeviceGrant drops the oldest grants that nobody has opened, from the busiest address, site or
-// network. It fails with rate_limited instead if the new grant comes from there, or if its address
-// alone has too many waiting grants. It fails with conflict when the user code is already in use.
+// AddDeviceGrant stores a new grant under the SHA-256 of its device code. When too many grants
+// wait, AddDeviceGrant drops the oldest grants that nobody has opened, from the busiest address,
+// site or network. It fails with rate_limited instead if the new grant comes from there, or if its
+// address alone has too many waiting grants. It fails with conflict if the user code is in use.
 func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, max DeviceLimits) error {
 	now := s.now().UnixMilli()
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -219,8 +219,8 @@ func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p P
 	return PollApproved, n, err
 }
 
-// pollTolerance is how early a poll may come without counting as too early, because networks and clocks are
-// not exact.
+// pollTolerance is how early a poll may come without counting as too early, because networks and
+// clocks are not exact.
 const pollTolerance = 500 * time.Millisecond
 
 // slowDown is how much each poll that comes too early adds to the wait (RFC 8628 section 3.5).

@@ -25,8 +25,8 @@ type Exchange struct {
 	Hint            string    // first 8 and last 4 characters of the credential
 	Expires         time.Time // of the credential
 	// Previous is the SHA-256 of a credential that was issued to the same subject under the same
-	// rule. That credential is renewed: it keeps its ID, so that uploads and links continue. Only
-	// its holder may use the same token again.
+	// rule. That credential is renewed: it keeps its ID, so that uploads and download links keep
+	// working. Only its holder may use the same token again.
 	Previous []byte
 }
 

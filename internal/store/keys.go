@@ -74,8 +74,8 @@ const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expi
 // touchEvery is the minimum time between two updates of a "last used" time.
 const touchEvery = time.Minute
 
-// TouchKey records that a key was used. used is the recorded time of its last use. It writes at
-// most once a minute.
+// TouchKey records that a key was used. used is the recorded time of its last use. TouchKey writes
+// at most once a minute.
 func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 	now := s.now()
 	if now.Sub(used) < touchEvery {

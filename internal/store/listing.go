@@ -15,9 +15,9 @@ import (
 // ordered newest first. So the statement merges these ranges, reads each only as far as the page
 // needs, and returns each snapshot once (page).
 //
-// Each of the caller's own audiences (user, admins, members, recipients, keys) is one range. On SQLite,
-// so is each of their first few groups. All other groups are read together, as far as they reach
-// the page:
+// Each of the caller's own audiences (user, admins, members, recipients, keys) is one range. On
+// SQLite, so is each of their first few groups. All other groups are read together, as far as they
+// reach the page:
 //
 //	base    the page-size-th newest row of the ranges: nothing older can be on the page
 //	heads   the newest row of each of the caller's groups, if it is not older than base;
@@ -27,10 +27,10 @@ import (
 //	        a page of them
 //
 // For a caller in very many groups, reading each group is most of the cost, and far down a listing,
-// groups.newest excludes no group. So the statement first reads, down to base, the range of everything
-// that is shared with any group, and picks the snapshots that are shared with the caller's groups
-// (near). It reads the groups one by one only when that range is long and has too few snapshots of
-// the caller's groups (whole is 0).
+// groups.newest excludes no group. So the statement first reads, down to base, the range of
+// everything that is shared with any group, and picks the snapshots that are shared with the
+// caller's groups (near). It reads the groups one by one only when that range is long and has too
+// few snapshots of the caller's groups (whole is 0).
 //
 // The cost does not depend on how many snapshots there are.
 

@@ -19,7 +19,7 @@ type Query struct {
 	Filter snap.Filter // "" means all
 	Target string      // exactly this target
 	Type   snap.Type
-	// Q searches by name; see [Matches].
+	// Q holds the words of a search; see [Matches].
 	Q string
 	// IDPrefix is the beginning of public IDs, as snap.CleanIDPrefix returns it.
 	IDPrefix string

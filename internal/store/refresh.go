@@ -32,8 +32,8 @@ var ErrClosed = errors.New("the organization is closed")
 // RotateRefresh redeems a refresh token and returns its session. It fails with
 // snap.ErrUnauthenticated when the token is unknown or belongs to another client, or when its
 // session has ended, and with ErrClosed when its organization is closed. It fails with
-// ErrTokenReused if the token was used before, unless RefreshGrace allows that. Somebody else then
-// has a copy, so the session and all its tokens end.
+// ErrTokenReused if the token was used before, unless RefreshGrace allows that. Somebody else may
+// then have a copy, so the session and all its tokens end.
 func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err error) {
 	var outcome error
 	err = s.tx(ctx, func(tx *sql.Tx) error {

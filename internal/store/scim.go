@@ -41,7 +41,7 @@ type SCIMUserChange struct {
 }
 
 // SCIMPage selects the resources that have all of these values, in the order of their creation. An
-// empty value matches everything. Names ignore case.
+// empty value matches everything. Case is ignored in names.
 type SCIMPage struct {
 	ID, UserName, ExternalID, DisplayName, Member string
 	Skip, Limit                                   int

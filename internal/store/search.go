@@ -86,9 +86,9 @@ func (s *Store) extraSources(c snap.Caller, v selection) (all []source) {
 type source func(ctx context.Context, before int64, n int) ([]int64, error)
 
 // intersect returns the n newest snapshots that every source has, that fit, and whose keys are less
-// than before. It stops reading at the key after. In each round, the source whose page reaches
-// furthest back supplies the candidates. The next round begins at the older of two points: the end
-// of that page, or the newest key that every source can still have.
+// than before. after is the key at which it stops reading. In each round, the source whose page
+// reaches furthest back supplies the candidates. The next round begins at the older of two points:
+// the end of that page, or the newest key that every source can still have.
 func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, after, before int64, n int,
 	fits func(snap.Snapshot) bool) (found []snap.Snapshot, err error) {
 	size := n

@@ -32,8 +32,8 @@ func (s *Store) Unsequenced(ctx context.Context) ([]int64, error) {
 }
 
 // Sequence numbers all waiting lines of an organization's audit log, adds them to its tree and
-// signs the new checkpoint. It also adds lines that an older version of the service numbered to the
-// tree. It returns how many lines it numbered itself. If the log does not match its last signed
+// signs the new checkpoint. It also adds to the tree the lines that an older version of the service
+// numbered. It returns how many lines it numbered itself. If the log does not match its last signed
 // checkpoint, Sequence changes nothing and fails with code conflict.
 func (s *Store) Sequence(ctx context.Context, orgID int64, key auditlog.Key) (numbered int, err error) {
 	ctx = AllowReserve(ctx) // the audit line of an unshare may use the reserve too

@@ -11,7 +11,7 @@ import (
 	"snap"
 )
 
-// Every share is one grant. The code that calls these methods authorizes first (snap.Allowed). The
+// Every share is one grant. Code that calls these methods must authorize first (snap.Allowed). The
 // methods that change shares are idempotent, take effect immediately on every replica, and fail
 // with snap.ErrNotFound if the caller can no longer see the snapshot.
 

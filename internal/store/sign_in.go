@@ -193,8 +193,8 @@ const markUsed = `UPDATE sign_ins SET used = 1, org_id = (SELECT u.org_id FROM u
 // ClaimCheck reserves the check of a user for one replica and for the given duration, because a
 // refresh token must not be used twice. It returns the number of checks since the token was last
 // known to be unused, including this one: until [Store.KeepRefresh] or [Store.RecordUnused] records
-// the outcome, nobody knows whether the provider replaced the token. It returns 0 if another replica
-// has the reservation, or if the provider failed a moment ago.
+// the outcome, nobody knows whether the provider replaced the token. It returns 0 if another
+// replica has the reservation, or if the provider failed a moment ago.
 func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) (doubts int, err error) {
 	now := s.now()
 	err = s.attempt(ctx, func() error {
@@ -233,9 +233,9 @@ func (s *Store) DoubtRefresh(ctx context.Context) error { return s.exec(ctx, dou
 
 const doubtRefresh = `UPDATE sign_ins SET doubts = 1 WHERE refresh IS NOT NULL AND doubts = 0`
 
-// RecordConfirmed records that the identity provider confirmed a user at a time, which counts as now
-// if it is later. It changes nothing if the last confirmation was later. If the user belongs to
-// another auth service, they may never have signed in here.
+// RecordConfirmed records that the identity provider confirmed a user at a time; a time in the
+// future counts as now. It changes nothing if the last confirmation was later. If the user belongs
+// to another auth service, they may never have signed in here.
 func (s *Store) RecordConfirmed(ctx context.Context, userID int64, at time.Time) error {
 	return s.exec(ctx, `
 		INSERT INTO sign_ins(user_id, signed_in_at, checked_at) VALUES($2, 0, $1)

@@ -31,8 +31,8 @@ const snapshotColumns = `s.key, s.id, s.org_id,
 
 // sharedHere and receivedHere look up when the org-wide share and the share with the caller's
 // organization end. A listing usually gets these ends from its merge instead. 0 means that a grant
-// never ends, and NULL that there is no grant. They avoid EXISTS, for which PostgreSQL may build a
-// hash table of all grants of the audience.
+// never ends, and NULL that there is no grant. These queries avoid EXISTS, for which PostgreSQL may
+// build a hash table of all grants of the audience.
 const (
 	sharedHere = `(SELECT coalesce(g.expires_at, 0) FROM grants g
 		WHERE g.audience = CAST($3 AS bigint)` + membersOf + ` AND g.snapshot = s.key AND ` + liveGrant + `)`

@@ -37,12 +37,12 @@ import (
 	"snap"
 )
 
-// Options configure a store.
+// Options configures a [Store].
 type Options struct {
 	// URL is empty for SQLite in DataDir, or begins with postgres://.
 	URL string
-	// Connections is how many connections to PostgreSQL this process opens at most; 0 is four for
-	// each processor that Go uses, and at least 16.
+	// Connections is the maximum number of connections to PostgreSQL of this process; 0 means four
+	// for each processor that Go uses, and at least 16.
 	Connections int
 	// TransactionPooling says that a pooler such as PgBouncer may give every transaction a
 	// different connection, so that no state may be kept in a session.
@@ -244,8 +244,7 @@ func (s *Store) Now() time.Time { return s.now() }
 
 // tx runs f in one writing transaction and commits if f returns nil. On PostgreSQL, it repeats a
 // transaction that failed because of another one (serialization failure, deadlock), so f must have
-// no effect outside tx. On a full disk, it repeats a transaction for which it could free the
-// reserve.
+// no effect outside tx. On a full disk, it may free the reserve and repeat the transaction.
 func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	return s.attempt(ctx, func() error { return s.txOnce(ctx, f) })
 }

@@ -17,7 +17,7 @@ type Upload struct {
 	Type                     snap.Type
 	Engine                   snap.Engine
 	Size                     int64
-	SHA256, Blob, BlobUpload string // Blob is the key in the blob store, BlobUpload the store's name for the upload
+	SHA256, Blob, BlobUpload string // Blob is the key in the object store, BlobUpload its name for the upload
 	PartSize                 int64
 	Certificate              string // as received, or empty
 	Created, Touched         time.Time
@@ -210,7 +210,7 @@ func (s *Store) addTarget(ctx context.Context, tx *sql.Tx, orgID int64, target s
 }
 
 // StaleUploads returns at most limit pushes that no one has resumed since the given time, the
-// oldest first. It is for the janitor, which also aborts them in the object store.
+// oldest first. It is for the background work, which also removes their bytes.
 func (s *Store) StaleUploads(ctx context.Context, before time.Time, limit int) ([]Upload, error) {
 	return collect(ctx, s, selectUpload+`WHERE p.touched_at < $1 ORDER BY p.touched_at LIMIT $2`,
 		func(rows *sql.Rows) (Upload, error) { return scanUpload(rows) }, before.UnixMilli(), limit)

@@ -197,8 +197,8 @@ func (s *Store) deliveries(ctx context.Context, where string, args ...any) ([]De
 		}, args...)
 }
 
-// Deliveries returns the newest deliveries of one of the organization's webhooks. No attempt follows
-// while the webhook is disabled, or before the end of its pause. Deliveries fails with code
+// Deliveries returns the newest deliveries of one of the organization's webhooks. No attempt
+// follows while the webhook is disabled, or before the end of its pause. Deliveries fails with code
 // not_found if the webhook does not exist.
 func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, limit int) ([]Delivery, error) {
 	w, err := s.Webhook(ctx, c, webhookID)
