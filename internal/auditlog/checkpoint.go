@@ -33,8 +33,8 @@ var (
 	ErrSignature     = errors.New("the checkpoint is not signed with this key")
 )
 
-// origin returns the first line of an organization's checkpoints and the name of the key that signs
-// them, so that no checkpoint can pass for another organization's.
+// origin returns the first line of an organization's checkpoints, which is also the name of the key
+// that signs them, so that no checkpoint can pass for another organization's.
 func origin(slug string) string { return "snapcloud/" + slug }
 
 // text returns the signed part: origin, size and root, each on a line of its own, as in

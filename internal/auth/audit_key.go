@@ -45,7 +45,7 @@ func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Ke
 	return auditlog.NewKey(private), err
 }
 
-// explainSealedAudit is like explainSealed, for the key that signs the checkpoints of the audit logs.
+// explainSealedAudit is like explainSealed, for the key that signs audit checkpoints.
 func explainSealedAudit(err error) error {
 	if !errors.Is(err, errNoSealer) && !errors.Is(err, errWrongSealer) {
 		return err

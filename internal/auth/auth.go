@@ -246,8 +246,8 @@ func (a *Authenticator) byAnyKey(r *http.Request, secret string) (snap.Caller, e
 }
 
 // useKey returns the caller of a usable key if the request comes from a network that the key is
-// limited to and the key's user is still confirmed. Otherwise the caller gets the same error as for
-// a revoked key, because a stolen key must not reveal where it works. The reason is only logged.
+// limited to and the key's user is still confirmed. Otherwise the error is the same as for a
+// revoked key, because a stolen key must not reveal where it works. The reason is only logged.
 func (a *Authenticator) useKey(r *http.Request, u store.KeyUse, ask bool) (snap.Caller, error) {
 	ctx := r.Context()
 	if client := a.client(r); !snap.InNetworks(u.Networks, client) {

@@ -223,8 +223,8 @@ func PersonFromClaims(issuer, subject string, claims map[string]any, names Claim
 	return p
 }
 
-// unusableClaim returns the name of a claim of a person that cannot be stored, or "". external is the
-// claim of the external ID.
+// unusableClaim returns the name of a claim of a person that cannot be stored, or "". external is
+// the claim of the external ID.
 func unusableClaim(p Person, claims map[string]any, external string) string {
 	for _, id := range [][2]string{{"sub", p.Subject}, {external, p.ExternalID}, {"sid", p.Session}} {
 		if !usableID(id[1]) {
@@ -239,8 +239,8 @@ func unusableClaim(p Person, claims map[string]any, external string) string {
 	return ""
 }
 
-// usableID reports whether an identifier in a provider's token can be stored unchanged. JSON decoders
-// replace invalid UTF-8 with U+FFFD, so different identifiers with this character could become equal.
+// usableID reports whether an identifier in a provider's token can be stored unchanged. JSON
+// decoders turn invalid UTF-8 into U+FFFD, which could make different identifiers equal.
 func usableID(id string) bool { return snap.Storable(id) && !strings.ContainsRune(id, utf8.RuneError) }
 
 // errUnusable is the error of an identifier for which usableID is false.
@@ -248,8 +248,8 @@ func errUnusable(claim string) error {
 	return fmt.Errorf("the claim %s has a NUL character or is not UTF-8", claim)
 }
 
-// SignIn returns the sign-in of a person to an organization whose configuration gives these roles. It
-// fails with code forbidden if a claim cannot be stored.
+// SignIn returns the sign-in of a person to an organization whose configuration gives these roles.
+// It fails with code forbidden if a claim cannot be stored.
 func (p Person) SignIn(orgID int64, roles map[snap.Role][]string) (store.SignIn, error) {
 	if p.unusable != "" {
 		return store.SignIn{}, snap.Forbidden("the identity provider sent text that cannot be stored: "+

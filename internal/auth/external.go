@@ -98,8 +98,8 @@ func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 
 // admitExternal applies the claims of a new token to the user's account and creates the token's
 // session. Groups and an e-mail that the token lacks are read from userinfo. A token that is used
-// for the first time may be older than the stored role and groups, and then changes nothing. It
-// confirms the user as of the time at which it was issued.
+// for the first time may be older than the stored role and groups, and then changes nothing. The
+// token confirms the user as of the time at which it was issued.
 func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken,
 	claims map[string]any) (store.Session, error) {
 	p, late := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.Claims), true

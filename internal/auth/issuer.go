@@ -32,7 +32,7 @@ const (
 	issuerKeysLife  = 5 * time.Minute  // a key that the issuer removed is accepted no longer than this
 	issuerKeysRetry = 10 * time.Second // unknown key IDs cause at most one request per interval
 	issuerLeeway    = 30 * time.Second // accepted difference between the issuer's clock and ours
-	maxIssuedAge    = 24 * time.Hour   // how long after its issue a token is accepted, whatever its expiry
+	maxIssuedAge    = 24 * time.Hour   // how long after it was issued a token is accepted, whatever its expiry
 	maxIssuedSize   = 16 << 10         // bytes of a token
 	maxKeySet       = 1 << 20          // bytes of a key set
 )

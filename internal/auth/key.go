@@ -160,7 +160,7 @@ func (a *Authenticator) checkNameAndExpiry(k *KeySpec) error {
 		return snap.Invalid("a key needs a name of 1 to 100 characters",
 			"name it after the place where it is used, such as ci")
 	case !k.Expires.IsZero() && !k.Expires.After(a.now()):
-		return snap.Invalid("the key would have expired already", "give a time in the future")
+		return snap.Invalid("the key would already have expired", "give a time in the future")
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"snap/internal/store"
 )
 
-// sealedV1 is the first byte of a sealed private key; the nonce and the AES-256-GCM ciphertext
-// follow. An unsealed key is DER and begins with 0x30.
+// sealedV1 is the first byte of a sealed secret; the nonce and the AES-256-GCM ciphertext follow.
+// An unsealed key is DER and begins with 0x30.
 const sealedV1 = 1
 
 // The reasons why a private key cannot be decrypted.
@@ -26,8 +26,8 @@ var (
 	errWrongSealer = errors.New("auth.key_encryption_key is not the key that encrypted the signing keys")
 )
 
-// Sealer encrypts the private signing keys before they are stored, so that a person who reads a
-// dump of the database cannot sign tokens (AUTH T10). A nil Sealer leaves keys unencrypted.
+// Sealer encrypts private keys and other secrets before they are stored, so that a person who reads
+// a dump of the database cannot sign tokens (AUTH T10). A nil Sealer leaves keys unencrypted.
 type Sealer struct {
 	key  []byte
 	aead cipher.AEAD
@@ -126,8 +126,8 @@ func (s *Sealer) Check(signing []store.SigningKey, audit []byte) error {
 	return explainSealedAudit(err)
 }
 
-// explainSealed converts the reasons why a signing key cannot be decrypted to an error of code usage.
-// It returns any other error unchanged.
+// explainSealed converts the reasons why a signing key cannot be decrypted to an error of code
+// usage. It returns any other error unchanged.
 func explainSealed(err error) error {
 	for _, known := range []error{errNoSealer, errWrongSealer} {
 		if errors.Is(err, known) {

@@ -18,7 +18,7 @@ type putCardInput struct {
 	Body api.PutCardRequest
 }
 
-// putCard stores a snapshot's card, and replaces an earlier one.
+// putCard stores a snapshot's card in place of an earlier one.
 func (s *Service) putCard(ctx context.Context, in *putCardInput) (*body[api.CardTotals], error) {
 	c := callOf(ctx)
 	if err := checkMayPutCard(c.caller, c.snapshot); err != nil {
@@ -181,7 +181,7 @@ func (s *Service) describe(ctx context.Context, in *describeInput) (*body[api.Sn
 	for _, label := range in.Body.Labels {
 		label = strings.TrimSpace(label)
 		if label == "" || utf8.RuneCountInString(label) > 40 || snap.CleanText(label) != label {
-			return nil, snap.Invalid("a label is empty, longer than 40 characters or has control characters", "")
+			return nil, snap.Invalid("a label is empty, is longer than 40 characters or has control characters", "")
 		}
 		if !slices.Contains(labels, label) {
 			labels = append(labels, label)

@@ -43,9 +43,9 @@ const checkTimeout = 20 * time.Second
 // Verdicts tests everything that the configuration names: the database and its schema, the key that
 // encrypts its signing keys, the clocks of this machine and of running replicas, organizations that
 // a start would close, the object store and its owner, the free space of data_dir, the bucket of
-// checkpoints, every identity provider, the hosts of webhooks, the SMTP server, and the collector of
-// traces. It changes nothing, except that it briefly stores a test object in the object store. It
-// leaves the object store alone while a restore has not ended.
+// checkpoints, every identity provider, the hosts of webhooks, the SMTP server, and the collector
+// of traces. It changes nothing, except that it briefly stores a test object in the object store.
+// It does not test the object store while a restore is unfinished.
 func Verdicts(ctx context.Context, c Config) []Verdict {
 	k := &checkup{ctx: ctx, config: c, verdicts: []Verdict{Configured(c)}}
 	seen := k.database()
@@ -146,7 +146,7 @@ func (k *checkup) objectStore() {
 	}
 }
 
-// disk warns if less than limits.disk_reserve is free on the disk of data_dir, so that uploads fail.
+// disk warns if so little of data_dir's disk is free that uploads fail (limits.disk_reserve).
 func (k *checkup) disk() {
 	free, known := disk.Free(k.config.DataDir)
 	if !known || k.config.Database.URL != "" && k.config.Blob.URL != "" {

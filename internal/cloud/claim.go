@@ -148,7 +148,7 @@ func serviceID(secret []byte) string {
 }
 
 // claimAtStart claims the object store, and fails when another service owns it. If the object store
-// does not answer now, the service starts anyway, and claims the store before it collects anything.
+// does not answer, the service starts anyway, and claims it before removing unknown uploads.
 func (s *Service) claimAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()

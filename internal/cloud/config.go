@@ -56,7 +56,7 @@ type Config struct {
 // begins with postgres://.
 type Database struct {
 	URL string `yaml:"url"`
-	// Connections is the maximum number of connections of each process; 0 means four per processor.
+	// Connections is the maximum for each process; 0 means the default of [store.Options].
 	Connections int `yaml:"connections"`
 	// TransactionPooling is set when the URL belongs to a pooler in transaction mode.
 	TransactionPooling bool `yaml:"transaction_pooling"`
@@ -188,10 +188,10 @@ type Policy struct {
 
 const defaultDataDir = "./data"
 
-// LoadConfig reads the YAML file (none if path is empty), overrides it with SNAPCLOUD_ environment
-// variables that are not empty (SNAPCLOUD_DATABASE__URL is database.url; commas separate the items of
-// a list), sets defaults and checks the result. Errors have the code usage and say what is wrong and
-// where.
+// LoadConfig reads the YAML file (none if path is empty), sets defaults and checks the result.
+// Environment variables with the prefix SNAPCLOUD_ override the file unless they are empty:
+// SNAPCLOUD_DATABASE__URL is database.url, and commas or spaces separate the items of a list.
+// Errors have the code usage and say what is wrong and where.
 func LoadConfig(path string, environ []string) (Config, error) {
 	values := map[string]any{}
 	if path != "" {
@@ -364,7 +364,7 @@ func (c *Config) fill() {
 	}
 }
 
-// Check reports all mistakes in the configuration as one error of code usage.
+// Check reports the mistakes in the configuration as one error of code usage.
 func (c Config) Check() error {
 	var wrong []string
 	report := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }

@@ -44,9 +44,8 @@ type deltaPullInput struct {
 	Body api.DeltaRequest
 }
 
-// deltaBase returns where the file of a snapshot is stored, if it may be the base of a delta for this
-// caller. It
-// fails with snap.ErrNotFound for every other snapshot.
+// deltaBase returns where the file of a snapshot is stored, if it may be the base of a delta for
+// this caller. It fails with snap.ErrNotFound for every other snapshot.
 func (s *Service) deltaBase(ctx context.Context, c snap.Caller, id, target string, org int64) (store.Bytes, error) {
 	sn, err := s.store.Snapshot(ctx, c, id)
 	if err != nil {
@@ -222,9 +221,9 @@ func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// timedBody is a request body that fails if no byte arrives for maxStall, or if the client falls more
-// than maxStall behind minDeltaRate. Without this, a client that sends almost nothing would keep a
-// slot for work on deltas. Only the time for which the service waits for the client counts.
+// timedBody is a request body that fails if no byte arrives for maxStall, or if the client falls
+// more than maxStall behind minDeltaRate. Without this, a client that sends almost nothing would
+// keep a slot for work on deltas. Only the time for which the service waits for the client counts.
 type timedBody struct {
 	io.ReadCloser
 	control  *http.ResponseController

@@ -191,8 +191,8 @@ type newDelta struct {
 	release func()
 }
 
-// create begins a file for a delta of size bytes. It fails with errNoDelta if size exceeds the limit
-// or the free space on the disk.
+// create begins a file for a delta of size bytes. It fails with errNoDelta if size exceeds the
+// limit or the free space on the disk.
 func (d *deltas) create(limit, size int64) (*newDelta, error) {
 	if size > limit {
 		return nil, errNoDelta
@@ -364,9 +364,9 @@ func (d *deltas) forget(blob string) error {
 	return err
 }
 
-// sweep removes old deltas, and the oldest ones while all of them use too much space or a file of
-// this many bytes does not fit. It does not make room for a file that would not fit without any
-// deltas. The caller holds mu.
+// sweep removes old deltas. It also removes the oldest remaining ones until they use little enough
+// space and a file of this many bytes fits. It does not make room for a file that would not fit
+// without any deltas. The caller holds mu.
 func (d *deltas) sweep(bytes int64) {
 	before := d.now().Add(-deltaMaxAge)
 	for name, at := range d.useless {

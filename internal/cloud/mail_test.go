@@ -291,7 +291,7 @@ func TestMailServerIsDown(t *testing.T) {
 	warns(true)
 	without := c.Config
 	without.Mail = cloud.Mail{}
-	if said := fmt.Sprint(cloud.Verdicts(ctx, without)); !strings.Contains(said, "no mail.server") {
+	if said := fmt.Sprint(cloud.Verdicts(ctx, without)); !strings.Contains(said, "mail.server is not set") {
 		t.Errorf("check without a server says %s", said)
 	}
 	must(t, os.WriteFile(m.PasswordFile, []byte("wrong\n"), 0o600))

@@ -14,8 +14,8 @@ import (
 const standardFormat = "standard"
 
 // message returns the body of a webhook's message. A message to a chat service contains one
-// sentence. It is written so that the service never interprets the names in it as markup, links or
-// mentions, because anybody who pushes a snapshot chooses those names.
+// sentence. It is written so that the chat service never interprets the names in it as markup,
+// links or mentions, because anybody who pushes a snapshot chooses those names.
 func message(format string, e api.WebhookEvent) ([]byte, error) {
 	text := sentence(e)
 	switch format {

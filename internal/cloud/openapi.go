@@ -23,7 +23,7 @@ func tags() []*huma.Tag {
 		{Name: "cards", Description: "The content of a snapshot, its changes, and the description that people wrote."},
 		{Name: "pushes", Description: "Uploads of new snapshots, part by part."},
 		{Name: "shares", Description: "Sharing a snapshot: org-wide, with SSO groups, with other organizations."},
-		{Name: "access", Description: "Who can see a snapshot and why, who pulled it, and who requests access."},
+		{Name: "access", Description: "Access to a snapshot: who has it and why, who pulled it, and who requests it."},
 		{Name: "organization", Description: "The caller, and their organization's people, groups, shares and storage."},
 		{Name: "audit", Description: "The audit log, for owners and admins."},
 		{Name: "channels", Description: "Standing rules that share new snapshots."},

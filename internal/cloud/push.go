@@ -155,8 +155,8 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 	out := api.PartsResponse{URLs: []api.SignedURL{}, Present: []api.PartRef{}}
 	for _, p := range in.Body.Parts {
 		if p.Number > partCount(u) {
-			return nil, snap.Invalid(fmt.Sprintf("part %d is not one of the %d of this upload", p.Number,
-				partCount(u)), "")
+			return nil, snap.Invalid(fmt.Sprintf("part %d does not exist; the last part of this upload is %d",
+				p.Number, partCount(u)), "")
 		}
 		signed, err := s.transfers.blobs.SignPart(ctx, u.Blob, u.BlobUpload,
 			blob.Part{Number: p.Number, Size: partLength(u, p.Number), CRC64: p.CRC64}, partLife)

@@ -121,7 +121,7 @@ func (r *replay) note(e snap.AuditEntry) {
 	}
 }
 
-// Names of shares. The last two are followed by the ID of a group or by a slug.
+// Names of shares. The last two are followed by a group's ID or an organization's slug.
 const (
 	everyShare = "all"
 	orgWide    = "org-wide"

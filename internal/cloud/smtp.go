@@ -51,7 +51,7 @@ func (m Mail) check() (wrong []string) {
 	report := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if m.Server == "" {
 		if m.User != "" || m.From != "" || len(m.Domains) > 0 {
-			report("mail has no server")
+			report("mail.server is missing")
 		}
 		return wrong
 	}
@@ -143,7 +143,7 @@ func (m Mail) client() (*mail.Client, error) {
 // tryMail signs in to the SMTP server and sends nothing.
 func tryMail(ctx context.Context, m Mail) error {
 	if m.Server == "" {
-		return errors.New("events wait to be sent to e-mail addresses, and there is no mail.server")
+		return errors.New("events are waiting to be sent by e-mail, but mail.server is not set")
 	}
 	c, err := m.client()
 	if err != nil {

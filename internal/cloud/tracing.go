@@ -78,8 +78,8 @@ func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("prepare to send traces: %w", err)
 	}
-	// A client may choose the trace that its request belongs to, but not that all of its traces are
-	// recorded.
+	// A client may choose the trace that its request belongs to, but cannot force all of its traces
+	// to be recorded.
 	sample := sdktrace.TraceIDRatioBased(c.sample())
 	p := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(quietExporter{exporter, log}), sdktrace.WithResource(about),

@@ -211,7 +211,7 @@ func (s *Service) testWebhook(ctx context.Context, in *ByNumber) (*body[api.Webh
 	}
 	if wait := s.background.tests.Allow(ctx, "webhook tests "+c.Org.Slug, testsPerOrganization); wait > 0 {
 		return nil, &snap.Error{Code: snap.CodeRateLimited, RetryAfter: wait,
-			Detail: fmt.Sprintf("the organization sends more than %d test messages in a minute", testsPerOrganization)}
+			Detail: fmt.Sprintf("the organization may send at most %d test messages in a minute", testsPerOrganization)}
 	}
 	e := api.WebhookEvent{Type: "webhook.test", Timestamp: s.now().UTC(),
 		Data: api.WebhookData{Organization: c.Org.Slug}}

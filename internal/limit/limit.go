@@ -82,8 +82,8 @@ func (l *Limiter) Allow(ctx context.Context, name string, r Rate) (wait time.Dur
 	return l.takeShare(ctx, name, r, b)
 }
 
-// takeShare takes another share from the database, even if the client has disconnected. If the first
-// share was granted without asking the database, takeShare takes that one too.
+// takeShare takes another share from the database, even if the client has disconnected. If the
+// first share was granted without asking the database, takeShare takes that one too.
 func (l *Limiter) takeShare(ctx context.Context, name string, r Rate, b *bucket) (wait time.Duration) {
 	n := r.share()
 	if !b.paid {

@@ -16,7 +16,7 @@ const (
 	maxBodies = 64 << 20
 )
 
-var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the body of the request has more than 1 MiB",
+var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the request body is larger than 1 MiB",
 	Hint: "send the bytes of snapshots to the URLs that /snapshots/{id}/parts returns"}
 
 // readBody reads a request's body into memory and counts its bytes until release is called. It

@@ -24,8 +24,8 @@
 //	POST /device                    csrf_token, user_code
 //	GET  /signin?next=PATH          sign in, with a choice of organization
 //	POST /signin                    csrf_token, next, organization, email, password
-//	GET  /upstream/start            to the organization's identity provider
-//	GET  /upstream/callback[/SLUG]  and back
+//	GET  /upstream/start            redirect to the organization's identity provider
+//	GET  /upstream/callback[/SLUG]  return from the identity provider
 //	GET  /device/confirm?user_code= the request: program, host, address, time
 //	POST /device/confirm            csrf_token, user_code, decision=approve|deny
 //	GET  /account                   the user, their sessions and keys

@@ -28,7 +28,7 @@ const (
 // CredentialLife is how long the credential of a CI job is valid.
 const CredentialLife = 15 * time.Minute
 
-// exchangeResponse is the response of a token exchange (RFC 8693 section 2.2.1). The access token
+// exchangeResponse is the response to a token exchange (RFC 8693 section 2.2.1). The access token
 // is an API key, for the agent mount.
 type exchangeResponse struct {
 	AccessToken  string `json:"access_token"`
@@ -170,7 +170,7 @@ func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (found organ
 	issued auth.IssuedToken, err error) {
 	named := auth.NamedIssuer(q.token)
 	why := "no rule names this issuer"
-	down := map[bool]error{} // by AllowPrivate; an issuer that does not respond is asked once
+	down := map[bool]error{} // by AllowPrivate; an issuer that does not respond is asked only once
 	for _, org := range s.orgs {
 		if q.organization != "" && org.Slug != q.organization {
 			continue

@@ -39,7 +39,8 @@ func (s *Service) writeFailure(w http.ResponseWriter, r *http.Request, err error
 	s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable", known.Error()+"; "+known.Hint)
 }
 
-// writeProviderDown counts at a door, and responds, that a provider or CI system does not answer.
+// writeProviderDown responds that a provider or CI system does not answer, and counts it under
+// door.
 func (s *Service) writeProviderDown(w http.ResponseWriter, door, description string) {
 	s.count(door, "unavailable")
 	w.Header().Set("Retry-After", retrySoon)

@@ -145,8 +145,8 @@ func (s *Service) redirect(v *visit, path string, query url.Values) error {
 	return nil
 }
 
-// localPath returns next if it is a path of a page that a person signs in for, otherwise the
-// account page. Browsers treat "//" and "\" as the beginning of another host.
+// localPath returns next if it is the path of a page that requires sign-in, otherwise the path of
+// the account page. Browsers treat "//" and "\" as the beginning of another host.
 func (s *Service) localPath(next string) string {
 	home := s.path + "/account"
 	if strings.ContainsAny(next, "\\\r\n\t") || strings.Contains(next, "//") {

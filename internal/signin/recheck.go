@@ -27,8 +27,7 @@ const (
 )
 
 const (
-	// checkAgain is how long to wait before asking about a person again after the provider did not
-	// respond.
+	// checkAgain is the wait before the next check of a person after the provider did not respond.
 	checkAgain = time.Minute
 	// claimLife is longer than a check can take, so that no two replicas use one refresh token.
 	claimLife = 45 * time.Second
@@ -161,8 +160,8 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 // Usually background work has already asked. A request asks only when that work is behind or the
 // user was away. Confirm fails with snap.ErrUnauthenticated when the provider no longer knows the
 // user, or has not confirmed them for max_staleness. Access tokens are exempt from max_staleness,
-// because confirmRefresh issues no new one after it. Confirm accepts local users and callers without
-// a user.
+// because confirmRefresh then refuses new ones. Confirm accepts local users and callers without a
+// user.
 func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error) {
 	org, ok := s.organizationByID(c.Org.ID)
 	if !ok || org.oidc == nil || c.User == nil {
@@ -457,8 +456,8 @@ func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 	return asked, err
 }
 
-// Wait waits until all checks at identity providers have ended, at most about half a minute, so that
-// no new refresh token is lost when the process ends.
+// Wait waits until all checks at identity providers have ended, at most about half a minute, so
+// that no new refresh token is lost when the process ends.
 func (s *Service) Wait() { s.checks.Wait() }
 
 func (s *Service) recheckOne(ctx context.Context, org organization) (asked int, err error) {

@@ -148,8 +148,8 @@ func (t Trust) checkType() (wrong []string) {
 }
 
 // triggerClaim returns the claim that names a job's trigger, and a function that reports whether a
-// trigger may run code that was only proposed, as in a pull request. The token of such a job matches
-// only if the rule lists the trigger.
+// trigger may run code that was only proposed, as in a pull request. The token of such a job
+// matches only if the rule lists the trigger.
 func (t Trust) triggerClaim() (claim string, isProposed func(string) bool) {
 	switch t.Type {
 	case TrustGitHub:

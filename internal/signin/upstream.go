@@ -36,8 +36,8 @@ func upstreamFailed(detail, hint string, cause error) error {
 // callback returns the last segment of the path to which an identity provider sends the browser
 // back: the organization's slug, or "" for the path that organizations share. If organizations sign
 // in with different providers, and this one does not name itself in its responses (RFC 9207), the
-// organization has a path of its own. Otherwise one organization's provider could forward a sign-in
-// to another's, and would receive its code (RFC 9700 section 4.4).
+// organization has a path of its own. With a shared path, one organization's provider could forward
+// a sign-in to another's and receive its code (RFC 9700 section 4.4).
 func (s *Service) callback(o organization, d *auth.Discovered) string {
 	other := func(org organization) bool {
 		return org.oidc != nil && org.provider.Issuer() != o.provider.Issuer()
