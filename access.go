@@ -23,7 +23,7 @@ import (
 //	A key with the scope private sees every snapshot of its organization.
 //	A snapshot that the caller is not allowed to see is reported as not existing.
 //
-// As one sentence: a snapshot is visible to a caller when a live grant on it names one of the
+// In one sentence: a snapshot is visible to a caller when a live grant on it names one of the
 // caller's audiences.
 //
 // A push adds two grants: one for the organization's admins, and one for the owner. If an

@@ -19,7 +19,7 @@ func Acting(org OrgRef, part string) Caller {
 	return Caller{Org: org, Credential: Credential{Name: part}}
 }
 
-// ActingAs returns a copy of ctx in which c is recorded as the actor of changes to users, keys and
+// ActingAs returns a context that makes c the recorded actor of changes to users, keys and
 // sessions.
 func ActingAs(ctx context.Context, c Caller) context.Context {
 	o := OriginOf(ctx)

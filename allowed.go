@@ -27,9 +27,9 @@ const (
 )
 
 // Allowed decides what a caller may do with a snapshot they can see. It returns nil, or a refusal
-// with the code user_attribution_required or forbidden. For a change of a snapshot or of its
-// shares, the kind of key is checked before the role, so that a pipeline is advised to use another
-// kind of key rather than to become an admin.
+// with the code user_attribution_required or forbidden. For a change to a snapshot or its shares,
+// the kind of key is checked before the role, so that a pipeline is advised to use another kind of
+// key rather than to become an admin.
 //
 // For an action that does not concern one snapshot, s is the zero Snapshot.
 //

@@ -227,7 +227,7 @@ func (c *AuditChain) Next(e AuditEntry) error {
 type Origin struct {
 	Address   string
 	RequestID string
-	Caller    Caller // the authenticated caller; zero before authentication and on the sign-in pages
+	Caller    Caller // the authenticated caller, or the actor that [ActingAs] set; zero if there is none
 }
 
 type originKey struct{}

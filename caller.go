@@ -112,8 +112,8 @@ type Group struct {
 	Name    string
 }
 
-// Caller is the identity that a request acts for. Role and groups are read for every request, so a
-// change takes effect at the next one. The zero Caller is anonymous and sees nothing.
+// Caller is the identity that a request acts for. A changed role or group takes effect at the next
+// request. The zero Caller is anonymous and sees nothing.
 type Caller struct {
 	Org        OrgRef
 	User       *User     // nil for an organization-level key

@@ -12,7 +12,7 @@ import (
 // PastAccess describes who could see a snapshot at a time in the past. It applies the access rule
 // of access.go to the audit log instead of to the stored grants.
 type PastAccess struct {
-	Known   bool // the log has the push of the snapshot
+	Known   bool // the log records the push of the snapshot
 	Existed bool // it had been pushed and was not yet deleted
 	Owner   string
 	OrgWide bool
@@ -30,7 +30,7 @@ type PastAccess struct {
 
 // ReadHistory reconstructs from an organization's audit log who could see a snapshot at a time in
 // the past. lines holds the entries about the snapshot, and about the organization's users, keys,
-// policy and closing, from the oldest to the newest. None of them is later than at.
+// policy and closing, from the oldest to the newest. None of them may be later than at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess {
 	past := PastAccess{Orgs: map[string]*time.Time{}, groupUntil: map[string]*time.Time{}, at: at}
 	users, keys, created := map[string]AuditDetail{}, map[int64]AuditDetail{}, map[int64]time.Time{}

@@ -29,7 +29,7 @@ type Policy struct {
 	MaxKeyAge time.Duration `json:",omitempty"`
 }
 
-// UnsanitizedShares is the rule for sharing a snapshot that is not sanitized, with any recipient.
+// UnsanitizedShares is the rule for sharing an unsanitized snapshot with anyone.
 type UnsanitizedShares string
 
 // The values of [UnsanitizedShares].
@@ -51,7 +51,7 @@ func (u UnsanitizedShares) Valid() bool {
 // ShareRequirement is the proof that a snapshot needs before it is shared.
 type ShareRequirement string
 
-// RequireCertificate requires a valid certificate that was signed with a key that the organization
+// RequireCertificate requires a valid certificate, signed with a key that the organization
 // registered.
 const RequireCertificate ShareRequirement = "certificate"
 

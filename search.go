@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A search finds a snapshot when each search word begins a word of the snapshot's name, target or
-// ID, or of its owner's name or e-mail address. Case is ignored.
+// A search finds a snapshot when each search word begins a word of the snapshot's name, target,
+// description or labels, a word of its owner's name or e-mail address, or its ID. Case is ignored.
 
 // momentForm is a date and time in a name, such as 20261122T211134Z, or the beginning of one.
 var momentForm = regexp.MustCompile(`^([0-9]{8})t([0-9]{0,6})z?$`)
@@ -62,8 +62,8 @@ func SearchID(word string) (prefix string, ok bool) {
 }
 
 // Finds reports whether the search q finds a snapshot. id is the snapshot's ID, which may be empty.
-// texts are its name and target, and its owner's name and e-mail address. A blank q finds every
-// snapshot; any other q without words finds none.
+// texts are the other searched texts, such as its name and its owner's e-mail address. A blank q
+// finds every snapshot; any other q without words finds none.
 func Finds(q, id string, texts ...string) bool {
 	words := Words(strings.Join(texts, " "))
 	asked := SearchWords(q)

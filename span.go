@@ -38,7 +38,7 @@ func UTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 // show the time itself.
 func About(now, t time.Time) string { return distance(now, t, about) }
 
-// about formats a duration in one unit and rounds it.
+// about rounds a duration and formats it in one unit.
 func about(d time.Duration) string {
 	d = d.Abs().Round(time.Second)
 	for i, unit := range spanUnits[:len(spanUnits)-1] {

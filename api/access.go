@@ -51,7 +51,7 @@ type Why struct {
 	Ways []AccessWay `json:"ways" doc:"live grants that name the caller, a role, a group or the organization"`
 }
 
-// Newcomers are the users who cannot see a snapshot now and could see it after a share.
+// Newcomers are the users who cannot see a snapshot now but could see it after a share.
 type Newcomers struct {
 	Users []string `json:"users" doc:"e-mails, at most 50"`
 	Count int      `json:"count"`

@@ -57,7 +57,7 @@ type Options struct {
 	// invalid value is not sent.
 	TraceParent string
 	// Wait pauses before a request is repeated. nil uses [Wait]. If the context ends first, Wait
-	// returns its error at once.
+	// must return the context's error at once.
 	Wait func(context.Context, time.Duration) error
 }
 
@@ -181,8 +181,8 @@ func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snap
 }
 
 // Resolve returns the one visible snapshot whose ID begins with the typed text. It fails with
-// not_found when there is none; the hint may then name a similar one. It fails with usage when
-// several match, and names up to five of them, or when only snap_ was typed.
+// not_found when there is none; the hint may then name a similar one. It fails with usage when only
+// snap_ was typed, or when several match; the error then names up to five of them.
 func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	prefix, ok := snap.CleanIDPrefix(typed)
 	if strings.ToLower(strings.TrimSpace(typed)) == snap.IDPrefix {
@@ -260,12 +260,12 @@ func (c *Client) Card(ctx context.Context, id, q string, page int) (SnapshotCard
 	return call[SnapshotCard](ctx, c, http.MethodGet, snapshotPath(id, "/card?"+query.Encode()), nil)
 }
 
-// PutCard stores the card of a snapshot that the caller pushed.
+// PutCard stores the card of a snapshot that the caller pushed or may describe.
 func (c *Client) PutCard(ctx context.Context, id string, r PutCardRequest) error {
 	return c.do(ctx, http.MethodPost, snapshotPath(id, "/card"), r, nil)
 }
 
-// RemoveCard removes the card of a snapshot that the caller pushed.
+// RemoveCard removes the card of a snapshot that the caller pushed or may describe.
 func (c *Client) RemoveCard(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/card"), nil, nil)
 }

@@ -8,8 +8,8 @@ import (
 	"snap"
 )
 
-// maxPages is the number of pages after which a listing is not followed further. With pages of
-// [MaxLimit] rows, these are 200 million rows.
+// maxPages is the maximum number of pages that are read of one listing. With pages of [MaxLimit]
+// rows, that is 200 million rows.
 const maxPages = 1_000_000
 
 // cursorsKept is how many of the latest cursors are compared with the next one.

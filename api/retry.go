@@ -38,8 +38,8 @@ func repeatable(method, target string) bool {
 		strings.Contains(path, "/share")
 }
 
-// temporaryError is an error after which a request may be repeated. after is how long to wait before
-// the second attempt; the wait before the third is twice as long.
+// temporaryError is an error after which a request may be repeated. after is how long to wait
+// before the second attempt; the wait before the third is twice as long.
 type temporaryError struct {
 	error
 	after time.Duration
@@ -59,8 +59,8 @@ func markUnavailable(res *http.Response, err error) error {
 	return temporaryError{err, after}
 }
 
-// markDisconnected marks err as temporary if the connection ended before the response was complete. It
-// returns err unchanged if there was no connection or the request timed out.
+// markDisconnected marks err as temporary if the connection ended before the response was complete.
+// It returns err unchanged if there was no connection or the request timed out.
 func markDisconnected(err, cause error) error {
 	var op *net.OpError
 	switch {

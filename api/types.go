@@ -205,8 +205,8 @@ type Member struct {
 	GroupIDs []string  `json:"group_ids" doc:"IDs of their groups, in the same order"`
 }
 
-// InGroup reports whether the member is in the group with this ID. Services of earlier releases send
-// only names, so with them the name decides.
+// InGroup reports whether the member is in the group with this ID. Services of earlier releases
+// send only names; the name then decides.
 func (m Member) InGroup(id, name string) bool {
 	if len(m.GroupIDs) > 0 {
 		return slices.Contains(m.GroupIDs, id)
@@ -357,7 +357,7 @@ type Notice struct {
 	Text     string           `json:"text" doc:"description of the event"`
 }
 
-// Usage is the storage that a user or organization uses at the service, and the limits.
+// Usage is how much a user or organization stores in the service, and the limits.
 type Usage struct {
 	Snapshots  int   `json:"snapshots"`
 	Bytes      int64 `json:"bytes" doc:"of the snapshots"`
@@ -402,7 +402,7 @@ type AuthConfig struct {
 	ClientID string   `json:"client_id"`
 	Scopes   []string `json:"scopes"`
 	// ExchangeURL is where a CI job exchanges its token for a credential (RFC 8693).
-	ExchangeURL string `json:"exchange_url,omitempty" doc:"where CI jobs exchange tokens; absent if nobody trusts any"`
+	ExchangeURL string `json:"exchange_url,omitempty" doc:"where CI jobs exchange tokens; absent if none is trusted"`
 }
 
 // Problem is the body of every error (RFC 9457, application/problem+json).
