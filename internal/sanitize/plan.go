@@ -174,13 +174,13 @@ func (r *Rules) inherit(f *facts) {
 		known = len(r.inherited)
 		for _, t := range f.tables {
 			for _, col := range t.Columns {
-				r.inheritAt(f, f.columns[columnID{t.Schema, t.Name, col.Name}])
+				r.inheritAt(f.columns[columnID{t.Schema, t.Name, col.Name}])
 			}
 		}
 	}
 }
 
-func (r *Rules) inheritAt(f *facts, c *column) {
+func (r *Rules) inheritAt(c *column) {
 	for _, id := range c.references {
 		rule, _, _ := r.find(engine.Shape{Schema: id[0], Name: id[1]}, id[2])
 		if rule.ToReferences {

@@ -45,10 +45,7 @@ func (s *Schema) Check(d Dialect) error {
 		c.table(&s.Tables[i])
 	}
 	for _, p := range s.Programs {
-		if !validName(p.Kind) || len(p.Kind) > 40 || p.Schema != "" && !validName(p.Schema) ||
-			p.Name.Name != "" && !validText(p.Name.Name, maxSignature) {
-			c.fail("a program has an invalid name")
-		}
+		c.program(p)
 	}
 	c.omitted(s.Omitted)
 	for _, g := range s.Grants { // a load checks the rest
@@ -57,6 +54,13 @@ func (s *Schema) Check(d Dialect) error {
 		}
 	}
 	return c.err
+}
+
+func (c *checker) program(p Program) {
+	if !validName(p.Kind) || len(p.Kind) > 40 || p.Schema != "" && !validName(p.Schema) ||
+		p.Name.Name != "" && !validText(p.Name.Name, maxSignature) {
+		c.fail("a program has an invalid name")
+	}
 }
 
 // checker records the first fault.
