@@ -83,10 +83,6 @@ type Credential struct {
 	ID     int64  // of the key or the session in the store
 	Name   string // chosen by its creator, such as "ci" or "alice's laptop"
 	Scopes []Scope
-	// Until is when the credential expires or its next use must be recorded, whichever comes first.
-	// The credential may be cached until then, as long as the stored data does not change. If Until
-	// is zero, the credential must be looked up for every request.
-	Until time.Time
 }
 
 // OrgRef identifies an organization. Slug is unique in the service.

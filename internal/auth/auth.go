@@ -281,11 +281,7 @@ func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller,
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	c, err := a.confirmedCaller(ctx, n, true)
-	if claims.Expires.Before(c.Credential.Until) {
-		c.Credential.Until = claims.Expires
-	}
-	return c, err
+	return a.confirmedCaller(ctx, n, true)
 }
 
 func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
@@ -324,6 +320,6 @@ func (a *Authenticator) sessionCaller(ctx context.Context, n store.Session) (sna
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	c.Credential = snap.Credential{Kind: n.Kind, ID: n.ID, Name: n.Name, Until: n.Until()}
+	c.Credential = snap.Credential{Kind: n.Kind, ID: n.ID, Name: n.Name}
 	return c, nil
 }

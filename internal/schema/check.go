@@ -56,13 +56,6 @@ func (s *Schema) Check(d Dialect) error {
 	return c.err
 }
 
-func (c *checker) program(p Program) {
-	if !validName(p.Kind) || len(p.Kind) > 40 || p.Schema != "" && !validName(p.Schema) ||
-		p.Name.Name != "" && !validText(p.Name.Name, maxSignature) {
-		c.fail("a program has an invalid name")
-	}
-}
-
 // checker records the first fault.
 type checker struct {
 	d       Dialect
@@ -78,6 +71,13 @@ func (c *checker) fail(format string, args ...any) {
 			Detail: "the snapshot's description of its database is invalid: " + fmt.Sprintf(format, args...),
 			Hint:   "ask its owner to build a new snapshot",
 		}
+	}
+}
+
+func (c *checker) program(p Program) {
+	if !validName(p.Kind) || len(p.Kind) > 40 || p.Schema != "" && !validName(p.Schema) ||
+		p.Name.Name != "" && !validText(p.Name.Name, maxSignature) {
+		c.fail("a program has an invalid name")
 	}
 }
 

@@ -95,18 +95,17 @@ func (s *Store) CallerOfKeyID(ctx context.Context, id int64) (KeyUse, error) {
 func (s *Store) callerOfKey(ctx context.Context, condition string, arg any) (u KeyUse, err error) {
 	var k snap.Credential
 	var scopes, networks string
-	var used, expires, confirmed sql.NullInt64
+	var used, confirmed sql.NullInt64
 	u.Caller, err = scanCaller(s.row(ctx, `
-		SELECT `+callerColumns+`, k.id, k.kind, k.name, k.scopes, k.last_used_at, k.expires_at, k.networks, i.checked_at
+		SELECT `+callerColumns+`, k.id, k.kind, k.name, k.scopes, k.last_used_at, k.networks, i.checked_at
 		FROM api_keys k JOIN orgs o ON o.id = k.org_id LEFT JOIN users u ON u.id = k.user_id
 			LEFT JOIN sign_ins i ON i.user_id = k.user_id
 		WHERE `+condition+usableKey+` AND (k.user_id IS NULL OR u.disabled = 0) AND o.closed = 0`,
-		arg, s.now().UnixMilli()), &k.ID, &k.Kind, &k.Name, &scopes, &used, &expires, &networks, &confirmed)
+		arg, s.now().UnixMilli()), &k.ID, &k.Kind, &k.Name, &scopes, &used, &networks, &confirmed)
 	if err != nil {
 		return KeyUse{}, err
 	}
 	k.Scopes = splitScopes(scopes)
-	k.Until = earlier(timeOf(used).Add(touchEvery), timeOf(expires))
 	u.Credential, u.Used, u.Confirmed = k, timeOf(used), timeOf(confirmed)
 	u.Networks, err = splitNetworks(networks)
 	return u, err

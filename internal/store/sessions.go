@@ -28,16 +28,6 @@ type Session struct {
 	Confirmed time.Time // when the identity provider last confirmed the user; zero if never
 }
 
-// Until returns the time until which the session can be cached. At that time the session ends, or
-// the use of a browser's session must be recorded again.
-func (n Session) Until() time.Time {
-	end := earlier(n.Idle, n.Expires)
-	if n.Kind == snap.Browser {
-		end = earlier(end, n.LastUsed.Add(touchEvery))
-	}
-	return end
-}
-
 // AddBrowserSession stores the session of a browser by the SHA-256 of its cookie.
 func (s *Store) AddBrowserSession(ctx context.Context, n Session, hash []byte) (Session, error) {
 	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
