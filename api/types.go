@@ -188,7 +188,7 @@ type ShareChanges struct {
 type Group struct {
 	GroupID string `json:"group_id"`
 	Name    string `json:"name"`
-	Members int    `json:"members" doc:"number of users who were in it at their last sign-in"`
+	Members int    `json:"members" doc:"number of users in it, according to the identity provider"`
 }
 
 // GroupList is the body of GET /org/sso/groups.

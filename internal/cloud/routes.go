@@ -33,9 +33,9 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"get-card", "GET /snapshots/{id}/card", snap.ActView, onSnapshot,
 		"Get a page of the snapshot's card: tables, columns and how it was made"}, s.getCard)
 	register(s, both, route{"put-card", "POST /snapshots/{id}/card", snap.ActPush, onSnapshot,
-		"Store the card of a snapshot that the caller pushed"}, s.putCard)
+		"Store the card of a snapshot that the caller pushed or may describe"}, s.putCard)
 	register(s, both, route{"remove-card", "DELETE /snapshots/{id}/card", snap.ActPush, onSnapshot,
-		"Remove the card of a snapshot that the caller pushed"}, s.removeCard)
+		"Remove the card of a snapshot that the caller pushed or may describe"}, s.removeCard)
 	register(s, both, route{"card-changes", "GET /snapshots/{id}/changes", snap.ActView, onSnapshot,
 		"Compare the snapshot's card with that of the previous snapshot"}, s.cardChanges)
 	register(s, both, route{"describe-snapshot", "POST /snapshots/{id}/about", snap.ActDescribe, onSnapshot,

@@ -30,7 +30,7 @@ type proof struct {
 
 // proofOf returns the proof for a target's masked copies. It returns nil for SQLite, and if the
 // configuration says prove: false. Without a server to load copies on, proofOf fails if the
-// configuration says prove: true. Otherwise it returns a proof that only notes that the test load was skipped.
+// configuration says prove: true. Otherwise, the proof only notes that the test load was skipped.
 func (a *Agent) proofOf(t Target, kind snap.Engine, dir string) (*proof, error) {
 	must := t.Sanitize.Prove != nil && *t.Sanitize.Prove
 	if kind == snap.SQLite || t.Sanitize.Prove != nil && !must {

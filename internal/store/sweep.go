@@ -16,9 +16,9 @@ const keepLeases = 24 * time.Hour
 // older than a day, messages of webhooks that are older than [KeepDeliveries], keys that ended more
 // than 90 days ago, requests for access that lapsed, and leases of processes that were killed more
 // than a day ago. The audit log keeps its lines about them. Sweep removes at most limit rows of
-// each kind and returns how many it removed. The janitor calls Sweep until it removes fewer than
-// limit. Sweeping affects only speed: every statement checks expiry itself, and without Sweep the
-// statements would have to skip ended grants one by one.
+// each kind and returns how many it removed. The background work calls Sweep until it removes fewer
+// than limit. Sweeping affects only speed: every statement checks expiry itself, and without Sweep
+// the statements would have to skip ended grants one by one.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error) {
 	now := s.now()
 	for _, sweep := range []struct {
