@@ -230,7 +230,7 @@ func (a *app) agentRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run TARGET",
 		Short: "Run the job of a target now",
-		Long: `Run immediately does the job that the agent does on the target's schedule, and
+		Long: `Run does the job that the agent does on the target's schedule, but at once, and
 records the run. It fails if an agent is working on the target.`,
 		Example:           examples("try the job before its first scheduled run", "snapcli agent run shop"),
 		Args:              command.ExactArgs("target"),

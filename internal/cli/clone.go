@@ -62,9 +62,10 @@ into a file in the data folder). Each clone is a copy of the template. With
 --from, clone makes a branch: a copy of the current content of another clone.
 
 When a clone has expired, the next snapcli command drops it; to drop it earlier,
-use ` + "`snapcli clones drop`" + `. A target that is marked as production refuses clones.
-Snapshots of other organizations are loaded as ` + "`snapcli load`" + ` loads them: as
-data, without their programs.
+use ` + "`snapcli clones drop`" + `. Clones are refused next to a destination that is
+marked as production, that has a name like a production database, or that is the
+target's own source. Snapshots of other organizations are loaded as
+` + "`snapcli load`" + ` loads them: as data, without their programs.
 
 The URL has no password unless you add --with-password.`,
 		Example: examples(

@@ -101,8 +101,9 @@ func (a *app) requestsRefuseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "refuse REQUEST-ID",
 		Short: "Refuse a request for access",
-		Long: `Refuse ends a request for access to one of your snapshots. The person is not
-informed, because they would learn that the snapshot exists.`,
+		Long: `Refuse ends a request for access to one of your snapshots or, for owners and
+admins, to any snapshot of the organization. The person is not informed, because
+they would learn that the snapshot exists.`,
 		Example: examples("refuse a request", "snapcli cloud requests refuse 12"),
 		Args:    command.ExactArgs("request ID"),
 		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).RefuseAccess, kind: "open request",

@@ -47,7 +47,7 @@ func (a *app) root() *cobra.Command {
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Take, mask, move and load snapshots:"},
-		&cobra.Group{ID: groupClones, Title: "Databases of your own:"},
+		&cobra.Group{ID: groupClones, Title: "Clones for development and tests:"},
 		&cobra.Group{ID: groupCloud, Title: "Sign in and share:"},
 		&cobra.Group{ID: groupHere, Title: "This machine:"},
 	)

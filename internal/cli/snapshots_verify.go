@@ -20,8 +20,8 @@ func (a *app) localVerifyCommand() *cobra.Command {
 		Long: `Verify reads the snapshot files that you name, or all on this machine, from
 start to end and checks every checksum. It fails if a file is damaged. It checks
 an encrypted file as a whole, and also its content if an identity on this
-machine can decrypt it. If a file has a certificate, it must belong to the file,
-state the same rules as the file, and be signed by a known key that is not
+machine can decrypt it. If a file has a certificate, the certificate must belong
+to the file, state the same rules, and be signed by a known key that is not
 revoked; see ` + "`snapcli keys`" + `. With --require-certificate, verify also fails if a
 file has no certificate.`,
 		Example: examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all",

@@ -15,10 +15,10 @@ func (a *app) targetCheckCommand() *cobra.Command {
 		Use:   "check [NAME]",
 		Short: "Check that a target's databases can be used",
 		Long: `Check connects to the source and the destination of a target, or of all targets.
-It reports the versions of the server and of the database programs. It also
-reports missing programs, and missing privileges of the user in the URL together
-with the statement that grants them. It changes nothing, and it fails when
-anything is missing.`,
+It reports the versions of the server and of the database programs, programs
+that are missing, and privileges that the user in the URL lacks, each with the
+statement that grants it. It changes nothing, and it fails if anything is
+missing.`,
 		Example: examples("check one", "snapcli targets check shop", "check all, for a script",
 			"snapcli targets check --json"),
 		Args:              command.AtMostOneArg("target"),

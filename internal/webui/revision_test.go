@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"snap"
 	"snap/internal/cloudtest"
@@ -138,5 +139,40 @@ func TestBrowserLateListing(t *testing.T) {
 	b.until(`document.querySelector("#listing tr#` + item.ID + `:not([data-revision])")`)
 	if eval[bool](b, "window.wentBack === true") {
 		t.Error("the older listing took the change back")
+	}
+}
+
+// A response about one snapshot that arrives when the dialog shows another does not replace it:
+// the next click would share the wrong snapshot.
+func TestBrowserLateAnswerForAnotherDialog(t *testing.T) {
+	t.Parallel()
+	servertest.RequireServers(t, "a browser")
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	first := c.PushAs(alice, "shop", snap.TypeSanitized, []byte("one"))
+	second := c.PushAs(alice, "orders", snap.TypeSanitized, []byte("two"))
+	b := browse(t, openUI(t, alice, ""))
+	eval[bool](b, `(() => {
+		const send = window.fetch;
+		window.fetch = async (url, init) => {
+			const response = await send(url, init), text = await response.text();
+			if (init.method === "post") await new Promise((arrive) => { window.arrive = arrive });
+			if (init.method === "post") setTimeout(() => { window.arrived = true });
+			return { ok: response.ok, text: async () => text };
+		};
+		return true;
+	})()`)
+	b.click("#also-" + first.ID)
+	b.until(`document.querySelector("#dialog").open`)
+	b.click("#gs-eng")
+	b.until("window.arrive")
+	b.press(kb.Escape)
+	b.until(`!document.querySelector("#dialog").open`)
+	b.click("#also-" + second.ID)
+	b.until(`document.querySelector("#dialog").open`)
+	eval[bool](b, "(window.arrive(), true)")
+	b.until("window.arrived")
+	if shown := eval[string](b, `document.querySelector("#dialog").textContent`); !strings.Contains(shown, second.Name) {
+		t.Errorf("the dialog of %s shows %s", second.Name, shown)
 	}
 }

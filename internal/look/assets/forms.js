@@ -90,7 +90,7 @@ export async function list(url) {
 const asked = {};
 function latest(url, kind) {
   const mine = (asked[kind] = (asked[kind] ?? 0) + 1);
-  return request(url, { stale: () => asked[kind] !== mine });
+  return request(url, { stale: () => asked[kind] !== mine, opens: kind === "open" });
 }
 
 function onClick(event) {

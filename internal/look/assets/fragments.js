@@ -2,9 +2,14 @@
 // elements with an id; each replaces the page's element of that id, unless the
 // page's element is newer.
 
+// about is the address of what the dialog shows or is about to show.
+let about = "";
+
 // request sends the request of a form or link, and applies the response. It returns
-// whether the server accepted it.
+// whether the server accepted it. If init.opens is set, the response is for the dialog.
 export async function request(url, init = {}) {
+  if (init.opens) about = url;
+  const mine = about;
   let response, html;
   try {
     response = await fetch(url, { ...init, headers: { ...init.headers, Fragment: "1" } });
@@ -19,16 +24,23 @@ export async function request(url, init = {}) {
     return false;
   }
   if (response.ok && init.method === "post") for (const old of document.querySelectorAll(".toast.bad")) old.remove();
-  if (!apply(html) && !response.ok) toast(document.getElementById("toasts")?.dataset.unreachable); // such as when overloaded
+  if (!apply(html, mine === about) && !response.ok) toast(document.getElementById("toasts")?.dataset.unreachable); // such as when overloaded
   return response.ok;
 }
 
 // apply puts the elements of a response in place, and returns whether there are any. Table rows
-// come inside a template element, because browsers drop rows that are outside a table.
-export function apply(html) {
+// come inside a template element, because browsers drop rows that are outside a table. If the dialog
+// shows something else by now, such as another snapshot, it stays; only questions replace it.
+export function apply(html, current = true) {
   const parsed = document.createElement("template");
   parsed.innerHTML = html;
   const any = parsed.content.childElementCount > 0;
+  const late = current ? null : parsed.content.querySelector("#dialog-body:not(:has(#confirm))");
+  if (late) {
+    late.remove();
+    const problem = late.querySelector("[role=alert]");
+    if (problem) toast(problem.textContent);
+  }
   placeAll(parsed.content);
   return any;
 }
