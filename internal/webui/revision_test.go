@@ -142,8 +142,8 @@ func TestBrowserLateListing(t *testing.T) {
 	}
 }
 
-// A response about one snapshot that arrives when the dialog shows another does not replace it:
-// the next click would share the wrong snapshot.
+// A change of one snapshot that the service makes when the dialog already shows another does not
+// replace it: the next click would share the wrong snapshot.
 func TestBrowserLateAnswerForAnotherDialog(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -155,8 +155,8 @@ func TestBrowserLateAnswerForAnotherDialog(t *testing.T) {
 	eval[bool](b, `(() => {
 		const send = window.fetch;
 		window.fetch = async (url, init) => {
-			const response = await send(url, init), text = await response.text();
 			if (init.method === "post") await new Promise((arrive) => { window.arrive = arrive });
+			const response = await send(url, init), text = await response.text();
 			if (init.method === "post") setTimeout(() => { window.arrived = true });
 			return { ok: response.ok, text: async () => text };
 		};
