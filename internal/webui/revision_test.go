@@ -172,7 +172,8 @@ func TestBrowserLateAnswerForAnotherDialog(t *testing.T) {
 	b.until(`document.querySelector("#dialog").open`)
 	eval[bool](b, "(window.arrive(), true)")
 	b.until("window.arrived")
-	if shown := eval[string](b, `document.querySelector("#dialog").textContent`); !strings.Contains(shown, second.Name) {
+	shown := eval[string](b, `document.querySelector("#dialog").textContent`)
+	if !strings.Contains(shown, second.Name) {
 		t.Errorf("the dialog of %s shows %s", second.Name, shown)
 	}
 }
