@@ -31,7 +31,7 @@ type Manifest struct {
 // source. [Table].Of is the number of rows in the source.
 type Subset struct {
 	Where   map[string]string `json:"where,omitempty"`   // conditions by table, empty in a sanitized copy
-	Percent float64           `json:"percent,omitempty"` // percentage of rows chosen in tables that no foreign key connects with one in Where
+	Percent float64           `json:"percent,omitempty"` // of the rows in tables without a connection to one in Where
 	Start   []string          `json:"start,omitempty"`   // the tables with starting rows
 }
 

@@ -57,13 +57,7 @@ func TestDeltasOfEncryptedSnapshots(t *testing.T) {
 			}
 			client := cloudtest.Start(t, options).As("alice@acme.test")
 			here, there, blind := holder(t, rawURL, id), holder(t, rawURL, id), holder(t, rawURL, nil)
-			source := filepath.Join(t.TempDir(), "source.db")
-			run(t, source, `CREATE TABLE visit (id INTEGER PRIMARY KEY, token TEXT);
-				WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
-				INSERT INTO visit SELECT i, hex(randomblob(20)) FROM n`)
-			if err := here.AddTarget(Target{Name: "visits", Source: "sqlite://" + source}); err != nil {
-				t.Fatal(err)
-			}
+			source := addVisits(t, here)
 			push := func(a *Agent) (PushResult, error) {
 				if place == "profile" {
 					return a.PushProfile(t.Context(), "", "visits", PushOptions{}, nil)
@@ -138,13 +132,7 @@ func TestDeltaFromAnOlderUnencryptedBase(t *testing.T) {
 	}
 	client := cloudtest.Start(t, cloudtest.Options{}).As("alice@acme.test")
 	here, there := holder(t, "file://"+t.TempDir(), id), holder(t, "file://"+t.TempDir(), id)
-	source := filepath.Join(t.TempDir(), "source.db")
-	run(t, source, `CREATE TABLE visit (id INTEGER PRIMARY KEY, token TEXT);
-		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
-		INSERT INTO visit SELECT i, hex(randomblob(20)) FROM n`)
-	if err := here.AddTarget(Target{Name: "visits", Source: "sqlite://" + source}); err != nil {
-		t.Fatal(err)
-	}
+	addVisits(t, here)
 	for n, encryption := range []Encryption{{}, {To: []string{id.Recipient().String()}}, {}} {
 		built, err := here.Build(t.Context(), "visits", BuildOptions{Encrypt: encryption}, nil)
 		if err != nil {
@@ -161,4 +149,18 @@ func TestDeltaFromAnOlderUnencryptedBase(t *testing.T) {
 			t.Errorf("pulled %d bytes of %d", pulled.Moved, built.Size)
 		}
 	}
+}
+
+// addVisits adds the target visits to an agent, and returns the file of its source, which has 9,000
+// random rows.
+func addVisits(t *testing.T, a *Agent) (source string) {
+	t.Helper()
+	source = filepath.Join(t.TempDir(), "source.db")
+	run(t, source, `CREATE TABLE visit (id INTEGER PRIMARY KEY, token TEXT);
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+		INSERT INTO visit SELECT i, hex(randomblob(20)) FROM n`)
+	if err := a.AddTarget(Target{Name: "visits", Source: "sqlite://" + source}); err != nil {
+		t.Fatal(err)
+	}
+	return source
 }

@@ -39,10 +39,10 @@ func (s *Service) writeFailure(w http.ResponseWriter, r *http.Request, err error
 	s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable", known.Error()+"; "+known.Hint)
 }
 
-// writeProviderDown responds that a provider or CI system does not answer, and counts it under
-// door.
-func (s *Service) writeProviderDown(w http.ResponseWriter, door, description string) {
-	s.count(door, "unavailable")
+// writeProviderDown responds that a provider or CI system does not answer, and counts it for a
+// method of [Options].Count.
+func (s *Service) writeProviderDown(w http.ResponseWriter, method, description string) {
+	s.count(method, "unavailable")
 	w.Header().Set("Retry-After", retrySoon)
 	s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable", description)
 }
