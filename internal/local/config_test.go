@@ -316,6 +316,10 @@ func TestRedact(t *testing.T) {
 		"sqlite:///tmp/x.db":              "sqlite:///tmp/x.db",
 		"postgres://u:se%cret@h/d":        "postgres://...",
 		"postgres://u:x${PW}@h/d":         "postgres://...",
+		"postgres://u:12#34@h/d":          "postgres://...",
+		"postgres://u:12?34@h/d":          "postgres://...",
+		"postgres://u:12/34@h/d":          "postgres://...",
+		"postgres://h/d?user=a@b":         "postgres://h/d?user=a@b",
 		"postgres://u@h/d?b=1&a=%zz":      "postgres://u@h/d?b=1",
 		"${URL}":                          "${URL}",
 

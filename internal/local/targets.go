@@ -163,7 +163,7 @@ func Redact(raw string) string {
 	if !holdsSecret(raw) {
 		return raw
 	}
-	u, err := url.Parse(raw)
+	u, err := parseURL(raw)
 	if err != nil {
 		scheme, _, _ := strings.Cut(raw, ":")
 		return scheme + "://..."
@@ -183,10 +183,20 @@ func Redact(raw string) string {
 	return u.String()
 }
 
+// parseURL parses a database URL. It fails if a password with an unescaped /, ? or # may be in the
+// wrong part of the URL.
+func parseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err == nil && u.User == nil && u.Host != "" && strings.Contains(raw, "@") && !u.Query().Has("user") {
+		err = badURL("its password is not escaped")
+	}
+	return u, err
+}
+
 // holdsSecret reports whether a database URL has a password or key, apart from its ${NAME}
 // references. It returns true for a URL that cannot be parsed.
 func holdsSecret(raw string) bool {
-	u, err := url.Parse(reference.ReplaceAllString(raw, ""))
+	u, err := parseURL(reference.ReplaceAllString(raw, ""))
 	if err != nil {
 		return true
 	}
