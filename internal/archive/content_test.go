@@ -183,11 +183,13 @@ func TestSameBlocks(t *testing.T) {
 }
 
 // TestContentOfDamagedFiles checks that blocks that do not match the manifest are refused when they
-// are read.
+// are read. A few bits of a zstd frame have no meaning (RFC 8878, 3.1.1.1.1.4): then the content is
+// as it was.
 func TestContentOfDamagedFiles(t *testing.T) {
 	t.Parallel()
 	const size = 1<<20 + 5000
-	file, _ := pack(t, map[string][]byte{"dump": noise(size, 1)})
+	content := noise(size, 1)
+	file, _ := pack(t, map[string][]byte{"dump": content})
 	whole, err := NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
@@ -201,11 +203,12 @@ func TestContentOfDamagedFiles(t *testing.T) {
 			return
 		}
 		c, err := reader.Content(t.Context())
+		read := make([]byte, size)
 		if err == nil {
 			defer c.Close()
-			_, err = c.ReadAt(make([]byte, size), 0)
+			_, err = c.ReadAt(read, 0)
 		}
-		if snap.CodeOf(err) != snap.CodeCorrupt {
+		if unharmed := err == nil && bytes.Equal(read, content); !unharmed && snap.CodeOf(err) != snap.CodeCorrupt {
 			r.Fatalf("error %v", err)
 		}
 	})

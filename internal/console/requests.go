@@ -63,7 +63,7 @@ func (s *Server) addChoices(v *visit, l *layout, p api.Policy, found []api.Acces
 			one.Choices = append(one.Choices, look.Choice{Value: "everyone", Text: "with everyone in " + l.Org.Name})
 		case admins(v.caller):
 			one.Choices = []look.Choice{{Value: "organization:" + r.Organization + ":" + end.Value,
-				Text: "with everyone in " + r.Organization + ", ends " + end.Text}}
+				Text: "with everyone in " + r.Organization + " for " + strings.TrimPrefix(end.Text, "in ")}}
 		}
 		all = append(all, one)
 	}

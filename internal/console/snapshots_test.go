@@ -231,7 +231,7 @@ func TestRequestsForAccessAreAnswered(t *testing.T) {
 	mia.submit("/requests", grant...).must(t, 200)
 	ask("gail@globex.test", "")
 	alice := visit(t, c, "alice@acme.test")
-	alice.get("/requests").must(t, 200, `value="organization:globex:1d">with everyone in globex, ends in 1 day<`)
+	alice.get("/requests").must(t, 200, `value="organization:globex:1d">with everyone in globex for 1 day<`)
 	grant = []string{"do", "grant", "snapshot", shop.ID, "with", "organization:globex:1d"}
 	granted := alice.submit("/requests", grant...)
 	granted.must(t, 200, "Shared with everyone in globex.")
