@@ -183,8 +183,8 @@ func TestSameBlocks(t *testing.T) {
 }
 
 // TestContentOfDamagedFiles checks that blocks that do not match the manifest are refused when they
-// are read. A few bits of a zstd frame have no meaning (RFC 8878, 3.1.1.1.1.4): then the content is
-// as it was.
+// are read. A few bits of a zstd frame have no meaning (RFC 8878, 3.1.1.1.1.4), so the content can
+// be unharmed.
 func TestContentOfDamagedFiles(t *testing.T) {
 	t.Parallel()
 	const size = 1<<20 + 5000
