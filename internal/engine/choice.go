@@ -43,14 +43,12 @@ func (c Choice) Omits(kind string) bool { return slices.Contains(c.Omit, kind) }
 // Check returns a usage error for an invalid pattern, for a schema or extension pattern with a dot
 // outside of quotes, and for an unknown kind.
 func (c Choice) Check() error {
-	for _, list := range [][]string{c.Tables, c.Schemas, c.Exclude, c.ExcludeData, c.Extensions} {
-		for _, text := range list {
-			if _, err := ParsePattern(text); err != nil {
-				return err
-			}
+	for _, text := range slices.Concat(c.Tables, c.Schemas, c.Exclude, c.ExcludeData, c.Extensions) {
+		if _, err := ParsePattern(text); err != nil {
+			return err
 		}
 	}
-	for _, text := range append(slices.Clone(c.Schemas), c.Extensions...) {
+	for _, text := range slices.Concat(c.Schemas, c.Extensions) {
 		if p, err := ParsePattern(text); err != nil || p.schema != nil {
 			return snap.Usage(fmt.Sprintf("%q has a dot outside of quotes", text), "give one name or pattern")
 		}
@@ -132,53 +130,50 @@ type matching struct {
 	fates []Fate
 }
 
-// matches marks the relations that match one of the patterns. Each pattern must match at least one
-// relation. Views are considered only if views is set.
+// matches marks the relations that match one of the patterns, without the views unless views is
+// set. Each pattern must match at least one relation.
 func (m *matching) matches(patterns []string, views bool) ([]bool, error) {
 	found := make([]bool, len(m.all))
-	for _, text := range patterns {
-		p, err := ParsePattern(text)
-		if err != nil {
-			return nil, err
-		}
-		matched := false
+	return found, eachPattern(patterns, "table", func(p Pattern) (matched bool) {
 		for i, r := range m.all {
 			if (views || !r.View) && p.Matches(r.Schema, r.Name) {
 				found[i], matched = true, true
 			}
 		}
-		if !matched {
-			return nil, matchesNothing(text, "table")
-		}
-	}
-	return found, nil
+		return matched
+	})
 }
 
-func matchesNothing(pattern, what string) error {
-	return snap.Usage(fmt.Sprintf("the pattern %q matches no %s of the source", pattern, what),
-		"correct it; * matches any characters and ? matches one; inside double quotes, they match only themselves")
+// eachPattern parses the patterns and calls match for each. It returns an error if match returns
+// false, which means that the pattern matches nothing. The error uses what as the noun for the
+// names.
+func eachPattern(patterns []string, what string, match func(Pattern) bool) error {
+	for _, text := range patterns {
+		p, err := ParsePattern(text)
+		if err != nil {
+			return err
+		}
+		if !match(p) {
+			return snap.Usage(fmt.Sprintf("the pattern %q matches no %s of the source", text, what),
+				"correct it; * matches any characters and ? matches one; "+
+					"inside double quotes, they match only themselves")
+		}
+	}
+	return nil
 }
 
 // Names returns the names that match one of the patterns. Each pattern must match at least one
 // name. Error messages use what as the noun for the names.
 func Names(patterns, names []string, what string) (map[string]bool, error) {
 	found := map[string]bool{}
-	for _, text := range patterns {
-		p, err := ParsePattern(text)
-		if err != nil {
-			return nil, err
-		}
-		matched := false
+	return found, eachPattern(patterns, what, func(p Pattern) (matched bool) {
 		for _, name := range names {
 			if p.Matches("", name) {
 				found[name], matched = true, true
 			}
 		}
-		if !matched {
-			return nil, matchesNothing(text, what)
-		}
-	}
-	return found, nil
+		return matched
+	})
 }
 
 func (m *matching) include(c Choice, schemas []string) error {

@@ -117,9 +117,9 @@ type Options struct {
 	// Restore or Swap fails with [Filled].
 	OnlyIfEmpty bool
 
-	// Enforce is for Restore. It reports whether all rows of a table must satisfy the table's checks.
-	// MariaDB otherwise loads rows that violate a check, because the source may have such rows. Other
-	// servers always enforce checks. Enforce may be nil.
+	// Enforce is for Restore. It reports whether all rows of a table must satisfy the table's
+	// checks. MariaDB otherwise loads rows that violate a check, because the source may have such
+	// rows. Other servers always enforce checks. Enforce may be nil.
 	Enforce func(schema, table string) bool
 
 	// Observe is for Inspect. For a column, it returns a function, or nil if samples suffice. The

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,7 +14,6 @@ import (
 // pattern without a dot matches in every schema. Inside double quotes, every character stands for
 // itself, and "" stands for one quotation mark. Outside double quotes, case is ignored.
 type Pattern struct {
-	text   string
 	schema []part // nil matches every schema
 	name   []part
 }
@@ -35,7 +35,7 @@ const (
 
 // ParsePattern parses a pattern. For an invalid pattern, the error has code usage.
 func ParsePattern(text string) (Pattern, error) {
-	p := Pattern{text: text}
+	var p Pattern
 	bad := func(why string) (Pattern, error) {
 		return Pattern{}, snap.Usage(fmt.Sprintf("the pattern %q %s", text, why),
 			`write it as table, schema.table, orders_* or "Odd.Name"`)
@@ -79,8 +79,7 @@ func ParsePattern(text string) (Pattern, error) {
 // empty and a dot in the pattern is part of the name.
 func (p Pattern) Matches(schema, name string) bool {
 	if schema == "" && p.schema != nil {
-		dotted := append(append(append([]part{}, p.schema...), part{r: '.'}), p.name...)
-		return match(dotted, []rune(name))
+		return match(slices.Concat(p.schema, []part{{r: '.'}}, p.name), []rune(name))
 	}
 	return (p.schema == nil || match(p.schema, []rune(schema))) && match(p.name, []rune(name))
 }

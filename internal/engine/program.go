@@ -40,7 +40,8 @@ func (s *Stderr) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FirstError returns the first error message in the output, or its first line if there is none.
+// FirstError returns the first error message in the output, or the output's first line if it has no
+// error message.
 func (s *Stderr) FirstError() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
