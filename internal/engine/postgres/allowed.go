@@ -11,8 +11,7 @@ import (
 // and do not run code from the database, and two others that provide column types.
 var extensions = []string{
 	"btree_gin", "btree_gist", "citext", "cube", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm",
-	"pgcrypto", "seg",
-	"unaccent", "uuid-ossp", "postgis", "vector",
+	"pgcrypto", "seg", "unaccent", "uuid-ossp", "postgis", "vector",
 }
 
 func allowedExtension(name string) bool { return slices.Contains(extensions, name) }

@@ -85,8 +85,7 @@ type catalogColumn struct {
 	Comment   string
 }
 
-// catalogKey is a column of an index or of a partition key. Name is empty for an
-// expression.
+// catalogKey is a column of an index or of a partition key. Name is empty for an expression.
 type catalogKey struct {
 	Name             string
 	Desc, NullsFirst bool
@@ -128,9 +127,9 @@ type catalogIndex struct {
 	Comment          string
 }
 
-// catalogSession makes the server return strings as they are stored, and expressions in the same form
-// whatever the settings of the database. It turns off JIT because compiling the queries would take
-// longer than running them.
+// catalogSession makes the server return strings as they are stored, and expressions in the same
+// form whatever the settings of the database. It turns off JIT because compiling the queries would
+// take longer than running them.
 const catalogSession = sessionLikeDump +
 	"; SET quote_all_identifiers = off; SET client_encoding = SQL_ASCII; SET jit = off"
 
@@ -147,8 +146,7 @@ func readCatalog(ctx context.Context, conn *pgconn.PgConn) (*catalog, error) {
 	into := []func(string) error{
 		appendTo(&c.namespaces), appendTo(&c.extensions), appendTo(&c.types), appendTo(&c.enums), appendTo(&c.domains),
 		appendTo(&c.sequences), appendTo(&c.tables), appendTo(&c.constraints), appendTo(&c.indexes),
-		appendTo(&c.programs),
-		appendTo(&comment),
+		appendTo(&c.programs), appendTo(&comment),
 	}
 	for i, result := range results {
 		for _, row := range result.Rows {
@@ -411,10 +409,8 @@ func columnsOf(table, numbers string) string {
 func programQuery() string {
 	var parts []string
 	add := func(kind, schema, name, on, from, condition string) {
-		parts = append(parts,
-			fmt.Sprintf("SELECT %s AS kind, %s::text AS schema, (%s)::text AS name, (%s)::text AS on_table FROM %s "+
-				"WHERE %s",
-				kind, schema, name, on, from, condition))
+		parts = append(parts, fmt.Sprintf("SELECT %s AS kind, %s::text AS schema, (%s)::text AS name, "+
+			"(%s)::text AS on_table FROM %s WHERE %s", kind, schema, name, on, from, condition))
 	}
 	in := func(table, alias, namespace string) string {
 		return fmt.Sprintf("%s %s JOIN pg_namespace n ON n.oid = %s.%s", table, alias, alias, namespace)
@@ -427,9 +423,8 @@ func programQuery() string {
 	notBuiltIn := func(class string) string { return "o.oid >= 16384 AND " + notOfExtension(class, "o.oid") }
 	add("CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END", "n.nspname",
 		"p.proname || '(' || CASE WHEN p.prokind = 'a' AND p.pronargs = 0 THEN '*' ELSE (SELECT "+
-			"coalesce(string_agg(format_type(t, NULL), ', ' ORDER BY at), '') FROM unnest(p.proargtypes) WITH "+
-			"ORDINALITY "+
-			"u(t, at)) END || ')'",
+			"coalesce(string_agg(format_type(t, NULL), ', ' ORDER BY at), '') FROM unnest(p.proargtypes) "+
+			"WITH ORDINALITY u(t, at)) END || ')'",
 		"NULL", in("pg_proc", "p", "pronamespace"), "NOT "+implicit("pg_proc", "p.oid")+" AND "+own("pg_proc", "p.oid"))
 	onTable := "JOIN pg_class c ON c.oid = o.%s JOIN pg_namespace n ON n.oid = c.relnamespace"
 	add("'trigger'", "n.nspname", "o.tgname", "c.relname", "pg_trigger o "+fmt.Sprintf(onTable, "tgrelid"),
@@ -440,24 +435,21 @@ func programQuery() string {
 	add("'row security'", "n.nspname", "c.relname", "NULL", in("pg_class", "c", "relnamespace"),
 		"c.relrowsecurity AND "+own("pg_class", "c.oid"))
 	add("CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END", "n.nspname",
-		"c.relname", "NULL",
-		in("pg_class", "c", "relnamespace"),
-		"c.relkind IN ('v', 'm', 'f') AND c.relpersistence <> 't' AND "+own("pg_class",
-			"c.oid"))
+		"c.relname", "NULL", in("pg_class", "c", "relnamespace"),
+		"c.relkind IN ('v', 'm', 'f') AND c.relpersistence <> 't' AND "+own("pg_class", "c.oid"))
 	add("'generated column'", "n.nspname", "o.attname", "c.relname", "pg_attribute o "+fmt.Sprintf(onTable, "attrelid"),
 		"o.attgenerated <> '' AND NOT o.attisdropped AND c.relkind IN ('r', 'p') AND "+own("pg_class", "c.oid"))
 	add("'type'", "n.nspname", "o.typname", "NULL",
 		in("pg_type", "o", "typnamespace")+" LEFT JOIN pg_class c ON c.oid = o.typrelid",
-		"(o.typtype IN ('p', 'r') OR o.typtype = 'c' AND c.relkind = 'c' OR o.typtype = 'b' AND NOT EXISTS (SELECT "+
-			"FROM "+
-			"pg_type el WHERE el.typarray = o.oid)) AND "+own("pg_type", "o.oid"))
+		"(o.typtype IN ('p', 'r') OR o.typtype = 'c' AND c.relkind = 'c' OR o.typtype = 'b' AND "+
+			"NOT EXISTS (SELECT FROM pg_type el WHERE el.typarray = o.oid)) AND "+own("pg_type", "o.oid"))
 	for _, kind := range [][4]string{
-		{"operator", "pg_operator", "oprnamespace", "oprname"}, {"operator class", "pg_opclass", "opcnamespace",
-			"opcname"},
+		{"operator", "pg_operator", "oprnamespace", "oprname"},
+		{"operator class", "pg_opclass", "opcnamespace", "opcname"},
 		{"operator family", "pg_opfamily", "opfnamespace", "opfname"},
 		{"collation", "pg_collation", "collnamespace", "collname"},
-		{"conversion", "pg_conversion", "connamespace", "conname"}, {"statistics", "pg_statistic_ext", "stxnamespace",
-			"stxname"},
+		{"conversion", "pg_conversion", "connamespace", "conname"},
+		{"statistics", "pg_statistic_ext", "stxnamespace", "stxname"},
 		{"text search configuration", "pg_ts_config", "cfgnamespace", "cfgname"},
 		{"text search dictionary", "pg_ts_dict", "dictnamespace", "dictname"},
 		{"text search parser", "pg_ts_parser", "prsnamespace", "prsname"},
@@ -478,8 +470,7 @@ func programQuery() string {
 	add("'cast'", "NULL", "format('CAST (%s AS %s)', format_type(o.castsource, NULL), format_type(o.casttarget, NULL))",
 		"NULL", "pg_cast o", "NOT "+implicit("pg_cast", "o.oid")+" AND "+notBuiltIn("pg_cast"))
 	add("'transform'", "NULL", "format('TRANSFORM FOR %s LANGUAGE %s', format_type(o.trftype, NULL), l.lanname)",
-		"NULL",
-		"pg_transform o JOIN pg_language l ON l.oid = o.trflang", notBuiltIn("pg_transform"))
+		"NULL", "pg_transform o JOIN pg_language l ON l.oid = o.trflang", notBuiltIn("pg_transform"))
 	add("'subscription'", "NULL", "o.subname", "NULL", "pg_subscription o",
 		"o.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
 	return "SELECT json_strip_nulls(json_build_object('kind', kind, 'schema', schema, 'name', name, 'on', on_table)) " +

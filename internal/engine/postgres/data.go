@@ -76,10 +76,8 @@ func (s *scratch) session(ctx context.Context, setup []string) (*pgx.Conn, error
 	if err != nil {
 		return nil, err
 	}
-	statements := append([]string{
-		"SET row_security = off; SET client_min_messages = warning; SET xmloption = content; SET synchronous_commit " +
-			"= off",
-	}, setup...)
+	statements := append([]string{"SET row_security = off; SET client_min_messages = warning; " +
+		"SET xmloption = content; SET synchronous_commit = off"}, setup...)
 	for _, statement := range statements {
 		if _, err := conn.PgConn().Exec(ctx, statement).ReadAll(); err != nil {
 			s.release(ctx, conn)

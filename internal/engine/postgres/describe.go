@@ -285,17 +285,17 @@ func (t *described) stored(columns ...string) bool {
 }
 
 func (d *describer) constraint(k *catalogConstraint) {
-	t, described := d.tables[k.Table], false
+	t, ok := d.tables[k.Table], false
 	switch {
 	case !k.Enforced || k.Period:
 	case k.Type == "c":
-		described = d.check(t, k)
+		ok = d.check(t, k)
 	case k.Type == "p", k.Type == "u":
-		described = d.key(t, k)
+		ok = d.key(t, k)
 	case k.Type == "f":
-		described = d.foreignKey(t, k)
+		ok = d.foreignKey(t, k)
 	}
-	if described {
+	if ok {
 		return
 	}
 	kind := map[string]string{"c": "check constraint", "x": "exclusion constraint", "f": "foreign key"}[k.Type]
@@ -322,9 +322,8 @@ func (d *describer) key(t *described, k *catalogConstraint) bool {
 		return false
 	}
 	t.Keys = append(t.Keys, schema.Key{
-		Name: k.Name, Primary: k.Type == "p", Columns: columns, Include: x.Include,
-		NullsNotDistinct: x.NullsNotDistinct,
-		Deferrable:       k.Deferrable, InitiallyDeferred: k.Deferred, Comment: k.Comment,
+		Name: k.Name, Primary: k.Type == "p", Columns: columns, Include: x.Include, Comment: k.Comment,
+		NullsNotDistinct: x.NullsNotDistinct, Deferrable: k.Deferrable, InitiallyDeferred: k.Deferred,
 	})
 	return true
 }
@@ -352,10 +351,9 @@ func (d *describer) foreignKey(t *described, k *catalogConstraint) bool {
 	}
 	actions := map[string]string{"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 	t.ForeignKeys = append(t.ForeignKeys, schema.ForeignKey{
-		Name: k.Name, Columns: k.Columns, To: k.To, ToColumns: k.ToColumns, OnUpdate: actions[k.Update],
-		OnDelete:   actions[k.Delete],
-		SetColumns: k.SetColumns, MatchFull: k.Full, Deferrable: k.Deferrable, InitiallyDeferred: k.Deferred,
-		NotValid: !k.Valid, Comment: k.Comment,
+		Name: k.Name, Columns: k.Columns, To: k.To, ToColumns: k.ToColumns, SetColumns: k.SetColumns,
+		OnUpdate: actions[k.Update], OnDelete: actions[k.Delete], MatchFull: k.Full, Deferrable: k.Deferrable,
+		InitiallyDeferred: k.Deferred, NotValid: !k.Valid, Comment: k.Comment,
 	})
 	return true
 }
@@ -378,8 +376,8 @@ func (d *describer) plainIndex(x *catalogIndex) {
 	default:
 		t.Indexes = append(t.Indexes, schema.Index{
 			Name: x.Name, Method: x.Method, Unique: x.Unique, Columns: columns, Include: x.Include,
-			NullsNotDistinct: x.NullsNotDistinct,
-			Clustered:        x.Clustered, ReplicaIdentity: x.ReplicaIdentity, Comment: x.Comment,
+			NullsNotDistinct: x.NullsNotDistinct, Clustered: x.Clustered, ReplicaIdentity: x.ReplicaIdentity,
+			Comment: x.Comment,
 		})
 	}
 }
