@@ -56,7 +56,7 @@ func TestPlannerKnowsEverything(t *testing.T) {
 	}
 }
 
-func TestComputedFrom(t *testing.T) {
+func TestIndexedTable(t *testing.T) {
 	t.Parallel()
 	for index, want := range map[string]string{
 		"CREATE INDEX i ON public.customer USING btree (id, name);\n":                "",
@@ -66,7 +66,11 @@ func TestComputedFrom(t *testing.T) {
 		"CREATE INDEX i ON public.customer USING btree (id) WHERE (name IS NOT NULL);": "public.customer",
 		"no index": "",
 	} {
-		if got := computedFrom(index); got != want {
+		got, expressions := indexedTable(index)
+		if !expressions {
+			got = ""
+		}
+		if got != want {
 			t.Errorf("%q is of %q, want %q", index, got, want)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"snap"
-	"snap/internal/engine"
 )
 
 // The kinds of blocks.
@@ -73,14 +72,6 @@ var errLongRow = &snap.Error{Code: snap.CodeInvalid,
 	Detail: "a row in the snapshot is larger than 16 MiB; such rows are only read from snapshots of your organization",
 	Hint:   "load the snapshot, then build a new one from the loaded database"}
 
-// rowLimit returns the maximum size of a row in the dump, or 0 for no limit.
-func rowLimit(dump engine.Dump) int {
-	if dump.Trust == engine.Foreign {
-		return maxRow
-	}
-	return 0
-}
-
 // next returns the next row without its end of line, or nil after the last one. The row is valid
 // until the next call.
 func (l *lineReader) next() ([]byte, error) {
@@ -122,9 +113,7 @@ func (l *lineReader) keep(piece []byte) error {
 
 // advance peeks the next piece of the block. left is 0 if there is none.
 func (l *lineReader) advance() error {
-	if _, err := l.d.r.Discard(l.peeked); err != nil {
-		return err
-	}
+	_, _ = l.d.r.Discard(l.peeked) // cannot fail after Peek
 	if l.left -= l.peeked; l.left == 0 {
 		l.left = l.d.int()
 	}

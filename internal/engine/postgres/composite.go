@@ -38,20 +38,11 @@ func fieldsOf(body string) (fields []engine.Column) {
 }
 
 // fieldName splits a field's name, which may be quoted, from its type.
-func fieldName(line string) (name, rest string, ok bool) {
-	quoted, found := strings.CutPrefix(line, `"`)
-	if !found {
+func fieldName(line string) (field, rest string, ok bool) {
+	inner, isQuoted := strings.CutPrefix(line, `"`)
+	if !isQuoted {
 		return strings.Cut(line, " ")
 	}
-	for {
-		part, after, ok := strings.Cut(quoted, `"`)
-		name += part
-		if !ok {
-			return "", "", false
-		}
-		if quoted, ok = strings.CutPrefix(after, `"`); !ok {
-			return name, strings.TrimSpace(after), true
-		}
-		name += `"`
-	}
+	t, rest, err := quoted(inner, name, '"', false)
+	return t.text, strings.TrimSpace(rest), err == nil
 }

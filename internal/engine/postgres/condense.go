@@ -14,8 +14,7 @@ import (
 // as a chunk of its own, with a header of five bytes that costs time to write, compress and read.
 const chunkSize = 64 << 10
 
-// endOfRows is the text that pg_dump writes after a table's rows. Each row ends with an end of
-// line.
+// endOfRows is the text that pg_dump writes after a table's rows, each of which is a line.
 const endOfRows = "\\.\n\n\n"
 
 // condense copies a dump with larger chunks, and returns the number of rows of each table, by
@@ -55,15 +54,8 @@ func condense(r io.Reader, via *relay, excluded *exclusion, w io.Writer) (map[[2
 			counts[data[e.id]] = tally{}
 		}
 	}
-	out := rewriter{d: d, out: bufio.NewWriterSize(w, 2*chunkSize), plan: engine.Plan{KeepLargeObjects: true}}
-	err := d.blocks(func(kind byte, id int) error {
-		if err := out.out.WriteByte(kind); err != nil {
-			return err
-		}
-		out.int(id)
-		if kind == blockObjects {
-			return out.objects()
-		}
+	out := &rewriter{d: d, out: bufio.NewWriterSize(w, 2*chunkSize), plan: engine.Plan{KeepLargeObjects: true}}
+	err := out.blocks(func(id int) error {
 		before := out.wrote
 		rows, err := out.relayRows(via)
 		if name, ok := data[id]; ok {

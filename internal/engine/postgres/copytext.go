@@ -43,28 +43,20 @@ func parseCopy(statement string) (table string, columns []string, err error) {
 }
 
 // identifier parses a name, quoted or not, at the start of s.
-func identifier(s string) (name, rest string, err error) {
-	if !strings.HasPrefix(s, `"`) {
+func identifier(s string) (text, rest string, err error) {
+	inner, isQuoted := strings.CutPrefix(s, `"`)
+	if !isQuoted {
 		end := strings.IndexAny(s, " .,()")
 		if end <= 0 {
 			return "", "", fmt.Errorf("expected a name at %q", s)
 		}
 		return s[:end], s[end:], nil
 	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		if s[i] != '"' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+1 < len(s) && s[i+1] == '"' {
-			b.WriteByte('"')
-			i++
-			continue
-		}
-		return b.String(), s[i+1:], nil
+	t, rest, err := quoted(inner, name, '"', false)
+	if err != nil {
+		return "", "", fmt.Errorf("a quoted name is not closed in %q", s)
 	}
-	return "", "", fmt.Errorf("a quoted name is not closed in %q", s)
+	return t.text, rest, nil
 }
 
 // unescape returns the value of a field of COPY's text format that is not \N (see the manual's page

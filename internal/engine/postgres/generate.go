@@ -60,14 +60,17 @@ func wrongDescription(format string, args ...any) error {
 func quote(name string) string         { return schema.Quote(dialect, name) }
 func quoteName(n schema.Name) string   { return n.Quote(dialect) }
 func quoteText(text string) string     { return schema.QuoteText(dialect, text) }
-func columnList(names []string) string { return "(" + strings.Join(quoteEach(names), ", ") + ")" }
+func columnList(names []string) string { return "(" + list(names, quote) + ")" }
 func typeSQL(t schema.Type) string     { return t.SQL(dialect) }
 func qualify(s, name string) string    { return quoteName(schema.Name{Schema: s, Name: name}) }
-func quoteEach(names []string) (all []string) {
-	for _, name := range names {
-		all = append(all, quote(name))
+
+// list returns the results of text for the elements of all, separated by commas.
+func list[T any](all []T, text func(T) string) string {
+	texts := make([]string, len(all))
+	for i, x := range all {
+		texts[i] = text(x)
 	}
-	return all
+	return strings.Join(texts, ", ")
 }
 
 func (g *generator) expr(e schema.Expr) string {
@@ -84,11 +87,7 @@ func (g *generator) definitions() (all []string, err error) {
 		all = append(all, "CREATE SCHEMA IF NOT EXISTS "+quote(n.Name))
 	}
 	for _, e := range g.s.Enums {
-		labels := make([]string, len(e.Labels))
-		for i, l := range e.Labels {
-			labels[i] = quoteText(l)
-		}
-		all = append(all, "CREATE TYPE "+quoteName(e.Name)+" AS ENUM ("+strings.Join(labels, ", ")+")")
+		all = append(all, "CREATE TYPE "+quoteName(e.Name)+" AS ENUM ("+list(e.Labels, quoteText)+")")
 	}
 	for _, q := range g.s.Sequences {
 		if g.sequences[q.Name] == nil {
@@ -198,12 +197,16 @@ func (g *generator) domain(x schema.Domain) string {
 	return text
 }
 
-func (g *generator) check(k schema.Check) string {
-	text := ""
-	if k.Name != "" {
-		text = " CONSTRAINT " + quote(k.Name)
+// constraintName returns the clause that names a constraint, or "" if it has no name.
+func constraintName(name string) string {
+	if name == "" {
+		return ""
 	}
-	text += " CHECK (" + g.expr(k.Expr) + ")"
+	return " CONSTRAINT " + quote(name)
+}
+
+func (g *generator) check(k schema.Check) string {
+	text := constraintName(k.Name) + " CHECK (" + g.expr(k.Expr) + ")"
 	if k.NoInherit {
 		text += " NO INHERIT"
 	}
@@ -234,11 +237,7 @@ func (g *generator) table(t schema.Table) []string {
 	}
 	text += quoteName(t.Name) + " (" + strings.Join(parts, ", ") + ")"
 	if inherits {
-		parents := make([]string, len(t.Inherits))
-		for i, parent := range t.Inherits {
-			parents[i] = quoteName(parent)
-		}
-		text += " INHERITS (" + strings.Join(parents, ", ") + ")"
+		text += " INHERITS (" + list(t.Inherits, quoteName) + ")"
 	}
 	if t.Partitions != nil {
 		text += " PARTITION BY " + strings.ToUpper(t.Partitions.Method) + " " + g.keyColumns(t.Partitions.Columns)
@@ -301,8 +300,7 @@ func (g *generator) collation(name *schema.Name) string {
 }
 
 func (g *generator) keyColumns(columns []schema.KeyColumn) string {
-	var all []string
-	for _, k := range columns {
+	return "(" + list(columns, func(k schema.KeyColumn) string {
 		text := quote(k.Name)
 		if k.Expr != nil {
 			text = "(" + g.expr(*k.Expr) + ")"
@@ -323,19 +321,12 @@ func (g *generator) keyColumns(columns []schema.KeyColumn) string {
 		case k.NullsLast:
 			text += " NULLS LAST"
 		}
-		all = append(all, text)
-	}
-	return "(" + strings.Join(all, ", ") + ")"
+		return text
+	}) + ")"
 }
 
 func (g *generator) bound(b schema.Bound) string {
-	values := func(all []schema.Expr) string {
-		texts := make([]string, len(all))
-		for i, e := range all {
-			texts[i] = g.expr(e)
-		}
-		return "(" + strings.Join(texts, ", ") + ")"
-	}
+	values := func(all []schema.Expr) string { return "(" + list(all, g.expr) + ")" }
 	switch {
 	case b.Default:
 		return "DEFAULT"
@@ -378,23 +369,17 @@ func include(columns []string) string {
 }
 
 func (g *generator) key(t schema.Table, k schema.Key) string {
-	text := "ALTER TABLE " + quoteName(t.Name) + " ADD"
-	if k.Name != "" {
-		text += " CONSTRAINT " + quote(k.Name)
-	}
-	var columns []string
-	for _, c := range k.Columns {
-		columns = append(columns, c.Name)
-	}
+	text := "ALTER TABLE " + quoteName(t.Name) + " ADD" + constraintName(k.Name)
 	switch {
 	case k.Primary:
-		text += " PRIMARY KEY "
+		text += " PRIMARY KEY ("
 	case k.NullsNotDistinct:
-		text += " UNIQUE NULLS NOT DISTINCT "
+		text += " UNIQUE NULLS NOT DISTINCT ("
 	default:
-		text += " UNIQUE "
+		text += " UNIQUE ("
 	}
-	return text + columnList(columns) + include(k.Include) + deferrable(k.Deferrable, k.InitiallyDeferred)
+	text += list(k.Columns, func(c schema.KeyColumn) string { return quote(c.Name) }) + ")"
+	return text + include(k.Include) + deferrable(k.Deferrable, k.InitiallyDeferred)
 }
 
 func deferrable(can, initially bool) string {
@@ -411,11 +396,8 @@ func deferrable(can, initially bool) string {
 func (g *generator) foreignKeys() (all []string) {
 	for _, t := range g.s.Tables {
 		for _, f := range t.ForeignKeys {
-			text := "ALTER TABLE " + quoteName(t.Name) + " ADD"
-			if f.Name != "" {
-				text += " CONSTRAINT " + quote(f.Name)
-			}
-			text += " FOREIGN KEY " + columnList(f.Columns) + " REFERENCES " + quoteName(f.To)
+			text := "ALTER TABLE " + quoteName(t.Name) + " ADD" + constraintName(f.Name) + " FOREIGN KEY " +
+				columnList(f.Columns) + " REFERENCES " + quoteName(f.To)
 			if len(f.ToColumns) > 0 {
 				text += " " + columnList(f.ToColumns)
 			}

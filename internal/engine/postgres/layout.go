@@ -39,7 +39,7 @@ type block struct {
 }
 
 // noRows is the size of the data of a table without rows: the end marker.
-const noRows = int64(len("\\.\n\n\n"))
+const noRows = int64(len(endOfRows))
 
 func (b *block) key() [2]string { return [2]string{b.schema, b.name} }
 
@@ -84,7 +84,8 @@ func layoutOf(entries []dumpEntry) *layout {
 		case "TABLE ATTACH":
 			partition[[2]string{e.namespace, e.tag}] = true
 		case "INDEX":
-			computed[computedFrom(e.definition)] = true
+			table, expressions := indexedTable(e.definition)
+			computed[table] = computed[table] || expressions
 		}
 	}
 	for _, e := range entries {
@@ -172,16 +173,12 @@ func (l *layout) steps(jobs int) []step {
 	return []step{{indexes, jobs}, {attached, 1}, {rest, jobs}}
 }
 
-// computedFrom returns the table of an index with expressions, as the statement writes it:
+// indexedTable returns the table of an index, as the statement writes it, and whether the index has
+// expressions, which it recognizes by the number of parentheses:
 //
 //	CREATE INDEX customer_email_idx ON public.customer USING btree (lower(email));
-//
-// It returns "" for an index without expressions, which it recognizes by the number of parentheses.
-func computedFrom(index string) string {
-	_, table, _ := strings.Cut(index, " ON ")
+func indexedTable(index string) (table string, expressions bool) {
+	_, table, _ = strings.Cut(index, " ON ")
 	table, columns, _ := strings.Cut(strings.TrimPrefix(table, "ONLY "), " USING ")
-	if strings.Count(columns, "(") < 2 {
-		return ""
-	}
-	return table
+	return table, strings.Count(columns, "(") > 1
 }

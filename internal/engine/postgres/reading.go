@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -38,9 +37,7 @@ func (Engine) ReadDump(ctx context.Context, dump engine.Dump, _ engine.Options) 
 	if err != nil {
 		return nil, err
 	}
-	r := &dumpReading{in: in, at: map[int]int{},
-		d: &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), foreign: dump.Trust != engine.Mine,
-			longest: rowLimit(dump)}}
+	r := &dumpReading{in: in, at: map[int]int{}, d: newDumpReader(ctx, dump, in)}
 	if err := r.open(dump.Info.Tables); err != nil {
 		in.Close()
 		return nil, err

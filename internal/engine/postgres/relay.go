@@ -151,9 +151,7 @@ func (a *responses) pass() error {
 
 // row adds a row to the current chunk. Only a row that is larger than a chunk is split.
 func (a *responses) row(size int) error {
-	if _, err := a.from.Discard(messageHead); err != nil {
-		return err
-	}
+	_, _ = a.from.Discard(messageHead) // cannot fail after Peek
 	for left := size - messageHead; left > 0; {
 		if len(a.chunk) > 0 && len(a.chunk)+left > cap(a.chunk) {
 			if err := a.put(); err != nil {

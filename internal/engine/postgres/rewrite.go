@@ -70,8 +70,7 @@ func definitionsOf(entries []dumpEntry) map[string][]string {
 	for _, e := range entries {
 		switch e.desc {
 		case "INDEX":
-			_, table, _ := strings.Cut(e.definition, " ON ")
-			table, _, _ = strings.Cut(strings.TrimPrefix(table, "ONLY "), " USING ")
+			table, _ := indexedTable(e.definition)
 			all[table] = append(all[table], e.definition)
 		case "TABLE", "CHECK CONSTRAINT":
 			name := e.tag
@@ -96,8 +95,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 		return engine.Contents{}, err
 	}
 	defer in.Close()
-	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), foreign: dump.Trust != engine.Mine,
-		longest: rowLimit(dump)}
+	d := newDumpReader(ctx, dump, in)
 	tables, order, err := openDump(d)
 	if err != nil {
 		return engine.Contents{}, err
@@ -193,8 +191,8 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io
 	}
 	defer in.Close()
 	out := bufio.NewWriterSize(&engine.Counter{W: w, O: o, Of: dump.Size}, 1<<20)
-	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), echo: &bytes.Buffer{},
-		foreign: dump.Trust != engine.Mine, schema: p.Schema, longest: rowLimit(dump)}
+	d := newDumpReader(ctx, dump, in)
+	d.echo, d.schema = &bytes.Buffer{}, p.Schema
 	tables, _, err := openDump(d)
 	if err != nil {
 		return engine.Info{}, err
@@ -205,11 +203,11 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io
 		return engine.Info{}, err
 	}
 	counts := map[[2]string]tally{}
-	r := rewriter{d: d, out: out, plan: p, tables: tables, counts: counts}
+	r := &rewriter{d: d, out: out, plan: p, tables: tables, counts: counts}
 	if err := r.check(); err != nil {
 		return engine.Info{}, err
 	}
-	if err := d.blocks(r.block); err != nil {
+	if err := r.blocks(r.table); err != nil {
 		return engine.Info{}, err
 	}
 	info := dump.Info
@@ -252,7 +250,13 @@ func (r *rewriter) check() error {
 	return nil
 }
 
-func (r *rewriter) block(kind byte, id int) error {
+// blocks writes the head of every block, and the blocks of large objects. For each block with a
+// table's data, it calls rows with the number of the entry.
+func (r *rewriter) blocks(rows func(id int) error) error {
+	return r.d.blocks(func(kind byte, id int) error { return r.block(kind, id, rows) })
+}
+
+func (r *rewriter) block(kind byte, id int, rows func(id int) error) error {
 	if err := r.out.WriteByte(kind); err != nil {
 		return err
 	}
@@ -260,15 +264,15 @@ func (r *rewriter) block(kind byte, id int) error {
 	if kind == blockObjects {
 		return r.objects()
 	}
+	return rows(id)
+}
+
+// table writes the masked rows of the table whose data is in an entry.
+func (r *rewriter) table(id int) error {
 	t, ok := r.tables[id]
 	if !ok {
 		return engine.CannotMask("it contains data that belongs to no table", nil)
 	}
-	return r.table(t)
-}
-
-// table writes one table's rows, masked.
-func (r *rewriter) table(t tableData) error {
 	masks, drop, err := r.plan.Masks(t.schema, t.name, t.columns)
 	if err != nil {
 		return err

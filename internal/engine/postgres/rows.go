@@ -3,6 +3,7 @@ package postgres
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,6 +36,15 @@ type dumpReader struct {
 	composites      map[[2]string][]engine.Column       // see engine.Contents; set by openDump
 	longest         int                                 // maximum bytes of a row; 0 means no limit
 	err             error
+}
+
+// newDumpReader returns a reader for a dump. in has the dump's bytes.
+func newDumpReader(ctx context.Context, dump engine.Dump, in io.Reader) *dumpReader {
+	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), foreign: dump.Trust != engine.Mine}
+	if dump.Trust == engine.Foreign {
+		d.longest = maxRow
+	}
+	return d
 }
 
 // dumpEntry is an entry of the table of contents. The tag and the namespace are readable labels.
@@ -82,9 +92,7 @@ func (d *dumpReader) int() int {
 	if d.echo != nil {
 		d.echo.Write(b)
 	}
-	if _, err := d.r.Discard(len(b)); err != nil {
-		d.fail(err)
-	}
+	_, _ = d.r.Discard(len(b)) // cannot fail after Peek
 	return n
 }
 
@@ -134,11 +142,7 @@ func (d *dumpReader) header() {
 		d.fail(fmt.Errorf("unknown version %d or format %d", d.version, format))
 		return
 	}
-	if d.version >= 115 {
-		if d.byte() != 0 {
-			d.fail(errors.New("it is compressed"))
-		}
-	} else if d.int() > 0 {
+	if d.version >= 115 && d.byte() != 0 || d.version < 115 && d.int() > 0 {
 		d.fail(errors.New("it is compressed"))
 	}
 	if d.echo != nil {
@@ -209,8 +213,7 @@ func (d *dumpReader) removing() func(dumpEntry) bool {
 		excluded[strconv.Itoa(e.id)] = true
 		d.echo.Truncate(end)
 		count := d.echo.Bytes()[number+1 : number+1+d.intSize]
-		remaining := binary.LittleEndian.Uint32(count) - 1
-		binary.LittleEndian.PutUint32(count, remaining)
+		binary.LittleEndian.PutUint32(count, binary.LittleEndian.Uint32(count)-1)
 		return true
 	}
 }
@@ -290,7 +293,8 @@ func (d *dumpReader) more() bool {
 	return true
 }
 
-// chunks reads the chunks of a block. The last chunk is empty.
+// chunks calls see for each part of the data up to the next empty chunk. A part is at most a chunk,
+// and is valid until see returns.
 func (d *dumpReader) chunks(see func([]byte)) {
 	for n := d.int(); n > 0 && d.err == nil; n = d.int() {
 		for n > 0 {
@@ -301,10 +305,7 @@ func (d *dumpReader) chunks(see func([]byte)) {
 			}
 			see(p)
 			n -= len(p)
-			if _, err := d.r.Discard(len(p)); err != nil {
-				d.fail(err)
-				return
-			}
+			_, _ = d.r.Discard(len(p)) // cannot fail after Peek
 		}
 	}
 }

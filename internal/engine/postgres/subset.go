@@ -71,12 +71,12 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 	return info, nil
 }
 
-// plannedPrograms counts the functions that could run with the rights of a superuser who chooses rows
-// of the tables $2, and selects the name and the owner of one of them. The planner evaluates constant
-// expressions in indexes, statistics and partition keys, and a foreign key between different types
-// uses an implicit cast. Functions of superusers do not count. All functions of roles that begin with
-// $1 count, because they came from a snapshot from elsewhere. A user who is not a superuser can
-// replace a function of an extension that they own.
+// plannedPrograms counts the functions that could run with the rights of a superuser who chooses
+// rows of the tables $2, and selects the name and the owner of one of them. The planner evaluates
+// constant expressions in indexes, statistics and partition keys, and a foreign key between
+// different types uses an implicit cast. Functions of superusers do not count. All functions of
+// roles that begin with $1 count, because they came from a snapshot from elsewhere. A user who is
+// not a superuser can replace a function of an extension that they own.
 const plannedPrograms = `
 	WITH RECURSIVE used (classid, objid) AS (
 		SELECT 'pg_class'::regclass::oid, indexrelid FROM pg_index WHERE indrelid = ANY ($2)
@@ -118,14 +118,8 @@ type subsetDump struct {
 	d      database
 	choice *subset.Choice
 	graph  subset.Graph
-	oids   []uint32              // oids of the tables in the graph
 	parts  map[[2]string]*member // by schema and name, including partitions
 	counts map[[2]string]tally   // rows written
-
-	ctx    context.Context // context of the current dump, for block
-	in     *dumpReader
-	out    *bufio.Writer
-	tables map[int]tableData
 }
 
 // member is a table that stores rows: a table of the graph, or a partition of such a table. from
@@ -173,7 +167,7 @@ func (c *subsetDump) choose(ctx context.Context, o engine.Options) (snapshot str
 // tableBytes returns the query for the size in bytes of a table and its partitions, without
 // indexes.
 func tableBytes(t subset.Table) string {
-	name := literal(strings.TrimPrefix(t.From, "ONLY ")) + "::regclass"
+	name := quoteText(strings.TrimPrefix(t.From, "ONLY ")) + "::regclass"
 	return "SELECT sum(pg_table_size(part))::bigint FROM (SELECT " + name + " AS part UNION SELECT relid FROM " +
 		"pg_partition_tree(" + name + ")) parts"
 }
@@ -205,10 +199,7 @@ func (c *subsetDump) readTables(ctx context.Context) error {
 				WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 				AND a.attgenerated = '' ORDER BY a.attnum)
 		FROM getdatabaseencoding() e, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
-			AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
-			AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-				AND d.objid = c.oid AND d.deptype = 'e')
+		WHERE c.oid IN (`+ownTables()+`)
 		ORDER BY coalesce(pg_partition_root(c.oid)::oid, c.oid) <> c.oid, n.nspname, c.relname`)
 	if err != nil {
 		return err
@@ -232,7 +223,6 @@ func (c *subsetDump) readTables(ctx context.Context) error {
 		}
 		if root == m.oid { // the rows of roots come first
 			at[root] = len(c.graph.Tables)
-			c.oids = append(c.oids, root)
 			c.graph.Tables = append(c.graph.Tables, tableOf(key, m.from, quoted, asTexts(primary)))
 		}
 		if table, ok := at[root]; ok {
@@ -395,12 +385,10 @@ func (c *subsetDump) dumpBy(ctx context.Context, cmd *exec.Cmd, stderr *engine.S
 		_ = cmd.Process.Kill()
 	}
 	err = cmd.Wait()
-	switch {
-	case failed != nil && stderr.FirstError() != "": // the stream ended because pg_dump failed
-		return nil, c.d.toolFailure(ctx, "pg_dump", stderr, err)
-	case failed != nil:
+	if failed != nil && stderr.FirstError() == "" {
 		return nil, c.failure(failed)
-	case err != nil:
+	}
+	if failed != nil || err != nil { // if pg_dump printed an error, the stream ended because of it
 		return nil, c.d.toolFailure(ctx, "pg_dump", stderr, err)
 	}
 	return stderr.Warnings(), nil
@@ -408,68 +396,55 @@ func (c *subsetDump) dumpBy(ctx context.Context, cmd *exec.Cmd, stderr *engine.S
 
 // copy copies a dump block by block, with only the chosen rows.
 func (c *subsetDump) copy(ctx context.Context, stream io.Reader, w io.Writer) error {
-	c.ctx, c.out = ctx, bufio.NewWriterSize(w, 1<<20)
-	c.in = &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, stream), 1<<20), echo: &bytes.Buffer{},
+	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, stream), 1<<20), echo: &bytes.Buffer{},
 		excluded: c.d.excluded}
-	tables, _, err := openDump(c.in)
+	tables, _, err := openDump(d)
 	if err != nil {
 		return err
 	}
-	head := c.in.echo.Bytes()
-	c.in.echo, c.tables = nil, tables
-	if _, err := c.out.Write(head); err != nil {
+	head := d.echo.Bytes()
+	d.echo = nil
+	out := &rewriter{d: d, out: bufio.NewWriterSize(w, 1<<20), plan: engine.Plan{KeepLargeObjects: true}}
+	if _, err := out.out.Write(head); err != nil {
 		return err
 	}
 	for _, t := range tables {
 		c.counts[[2]string{t.schema, t.name}] = tally{}
 	}
-	if err := c.in.blocks(c.block); err != nil {
+	if err := out.blocks(func(id int) error { return c.table(ctx, out, tables[id]) }); err != nil {
 		return err
 	}
-	return c.out.Flush()
+	return out.out.Flush()
 }
 
-func (c *subsetDump) block(kind byte, id int) error {
-	w := rewriter{d: c.in, out: c.out, plan: engine.Plan{KeepLargeObjects: true}}
-	if err := c.out.WriteByte(kind); err != nil {
-		return err
-	}
-	w.int(id)
-	if kind == blockObjects {
-		return w.objects()
-	}
-	t := c.tables[id]
-	name := [2]string{t.schema, t.name}
+// table writes the rows of a table, or only the chosen ones.
+func (c *subsetDump) table(ctx context.Context, out *rewriter, t tableData) (err error) {
+	var rows int64
+	name, before := [2]string{t.schema, t.name}, out.wrote
 	m, known := c.parts[name]
 	if !known || c.choice.Kept(m.table) == "" {
-		rows, err := w.copyRows()
-		c.counts[name] = w.tally(rows, 0)
-		return err
+		rows, err = out.copyRows()
+	} else {
+		if out.d.skip(blockData); out.d.err != nil {
+			return out.d.err
+		}
+		rows, err = c.writeChosen(ctx, out, t, m)
+		out.chunk([]byte(endOfRows))
+		out.int(0)
 	}
-	c.in.skip(kind)
-	if c.in.err != nil {
-		return c.in.err
-	}
-	rows, err := c.writeChosen(&w, t, m)
-	w.chunk([]byte(endOfRows))
-	c.counts[name] = w.tally(rows, 0)
-	w.int(0)
+	c.counts[name] = out.tally(rows, before)
 	return err
 }
 
 // writeChosen writes the chosen rows of a table in COPY's text format, in the table's order.
-func (c *subsetDump) writeChosen(w *rewriter, t tableData, m *member) (int64, error) {
+func (c *subsetDump) writeChosen(ctx context.Context, w *rewriter, t tableData, m *member) (int64, error) {
 	if len(m.columns) != len(t.columns) {
 		return 0, fmt.Errorf("the columns of the table %s.%s differ from those in the dump", t.schema, t.name)
 	}
-	columns := make([]string, len(m.columns))
-	for i, column := range m.columns {
-		columns[i] = "t." + column
-	}
+	columns := list(m.columns, func(column string) string { return "t." + column })
 	query := fmt.Sprintf("COPY (SELECT %s FROM %s k JOIN %s t ON t.ctid = k.k2 WHERE k.k1 = %d ORDER BY k.k2) TO "+
-		"STDOUT WITH (ENCODING %s)",
-		strings.Join(columns, ", "), c.choice.Kept(m.table), m.from, m.oid, literal(c.d.encoding))
-	tag, err := c.conn.PgConn().CopyTo(c.ctx, chunks{w}, query)
+		"STDOUT WITH (ENCODING %s)", columns, c.choice.Kept(m.table), m.from, m.oid, quoteText(c.d.encoding))
+	tag, err := c.conn.PgConn().CopyTo(ctx, chunks{w}, query)
 	return tag.RowsAffected(), err
 }
 

@@ -133,7 +133,7 @@ func (u *unpacking) deriveLayout(d *dumpReader, entries []dumpEntry) (err error)
 
 // data unpacks the blocks after the table of contents.
 func (u *unpacking) data(d *dumpReader, from *errReader) error {
-	rest := rewriter{d: d, out: bufio.NewWriter(u.file), plan: engine.Plan{KeepLargeObjects: true}}
+	rest := &rewriter{d: d, out: bufio.NewWriter(u.file), plan: engine.Plan{KeepLargeObjects: true}}
 	err := d.blocks(func(kind byte, id int) error {
 		if b := u.layout.tables[id]; b != nil && kind == blockData {
 			return u.table(d, b)
@@ -142,7 +142,7 @@ func (u *unpacking) data(d *dumpReader, from *errReader) error {
 			d.skip(kind)
 			return d.err
 		}
-		return rest.copyBlock(kind, id)
+		return rest.block(kind, id, rest.copyData)
 	})
 	switch {
 	case from.err != nil:
@@ -169,15 +169,8 @@ func (u *unpacking) table(d *dumpReader, b *block) error {
 	return u.rows.finish(b)
 }
 
-// copyBlock copies a block unchanged.
-func (r *rewriter) copyBlock(kind byte, id int) error {
-	if err := r.out.WriteByte(kind); err != nil {
-		return err
-	}
-	r.int(id)
-	if kind == blockObjects {
-		return r.objects()
-	}
+// copyData copies the data of a block unchanged.
+func (r *rewriter) copyData(int) error {
 	r.d.chunks(r.chunk)
 	r.int(0)
 	return r.d.err
