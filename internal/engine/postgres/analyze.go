@@ -85,41 +85,48 @@ func (a *analysis) end() {
 const unknownTables = `
 SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'm', 'p') AND NOT c.relispartition
-		AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
+	AND ` + ownSchemas + `
 	AND ($1::text[] IS NULL OR n.nspname = ANY ($1))
 	AND (c.relkind = 'p' OR pg_relation_size(c.oid) > 0)
 	AND (pg_stat_get_last_analyze_time(c.oid) IS NULL OR c.relhassubclass
 		OR EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indexprs IS NOT NULL)
-			OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid))
+		OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid))
 	ORDER BY c.relkind = 'p' DESC, c.relnatts * least(pg_relation_size(c.oid), 8 << 20) DESC`
 
 // analyze analyzes the tables without complete planner statistics, several at a time. It ignores
 // failures, for example of a function in an index, because the server analyzes the table again
 // later.
 func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, unknownTables, s.into.schemas())
+	tables, err := collect(ctx, conn, unknownTables, pgx.RowTo[string], s.into.schemas())
 	if err != nil {
 		return err
 	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	work := make(chan string, len(tables))
-	for _, t := range tables {
-		work <- t
+	return s.parallel(ctx, tables, s.connect, func(ctx context.Context, conn *pgx.Conn, table string) error {
+		if _, err := conn.Exec(ctx, "ANALYZE "+table); state(err) == "" {
+			return err
+		}
+		return nil
+	})
+}
+
+// parallel calls run for each item, with one session of connect per job.
+func (s *scratch) parallel(ctx context.Context, items []string, connect func(context.Context) (*pgx.Conn, error),
+	run func(ctx context.Context, conn *pgx.Conn, item string) error) error {
+	work := make(chan string, len(items))
+	for _, item := range items {
+		work <- item
 	}
 	close(work)
 	g, ctx := errgroup.WithContext(ctx)
-	for range min(s.o.Jobs, len(tables)) {
+	for range min(s.o.Jobs, len(items)) {
 		g.Go(func() error {
-			conn, err := s.connect(ctx)
+			conn, err := connect(ctx)
 			if err != nil {
 				return err
 			}
 			defer s.release(ctx, conn)
-			for t := range work {
-				if _, err := conn.Exec(ctx, "ANALYZE "+t); err != nil && state(err) == "" {
+			for item := range work {
+				if err := run(ctx, conn, item); err != nil {
 					return err
 				}
 			}

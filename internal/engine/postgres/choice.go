@@ -32,7 +32,6 @@ type exclusion struct {
 type relation struct {
 	engine.Relation
 	oid                uint32
-	kind               string
 	parents            []uint32
 	rawSchema, rawName []byte
 }
@@ -127,21 +126,19 @@ func (s *exclusion) report(c engine.Choice) {
 
 // relations lists the tables and views. Their Parents are indexes of this list.
 func relations(ctx context.Context, conn *pgx.Conn) ([]relation, error) {
-	rows, err := conn.Query(ctx, `SELECT c.oid, c.relkind::text, c.relispartition, convert_to(n.nspname::text, e),
+	stored := charsetOn(conn.PgConn())
+	all, err := collect(ctx, conn, `SELECT c.oid, c.relkind::text, c.relispartition, convert_to(n.nspname::text, e),
 			convert_to(c.relname::text, e), ARRAY(SELECT inhparent FROM pg_inherits WHERE inhrelid = c.oid)
 		FROM getdatabaseencoding() e, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'f', 'v', 'm') AND c.relpersistence <> 't' AND `+ownSchemas+` AND `+
-		notOfExtension("pg_class", "c.oid")+` ORDER BY n.nspname, c.relname`)
-	if err != nil {
-		return nil, err
-	}
-	stored := charsetOn(conn.PgConn())
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r relation, err error) {
-		err = row.Scan(&r.oid, &r.kind, &r.Partition, &r.rawSchema, &r.rawName, &r.parents)
-		r.Schema, r.Name = stored.Label(string(r.rawSchema)), stored.Label(string(r.rawName))
-		r.View = r.kind == "v" || r.kind == "m"
-		return r, err
-	})
+		notOfExtension("pg_class", "c.oid")+` ORDER BY n.nspname, c.relname`,
+		func(row pgx.CollectableRow) (r relation, err error) {
+			var kind string
+			err = row.Scan(&r.oid, &kind, &r.Partition, &r.rawSchema, &r.rawName, &r.parents)
+			r.Schema, r.Name = stored.Label(string(r.rawSchema)), stored.Label(string(r.rawName))
+			r.View = kind == "v" || kind == "m"
+			return r, err
+		})
 	at := map[uint32]int{}
 	for i, r := range all {
 		at[r.oid] = i
@@ -163,12 +160,8 @@ type namedObject struct {
 }
 
 func namedObjects(ctx context.Context, conn *pgx.Conn, query string) ([]namedObject, error) {
-	rows, err := conn.Query(ctx, query)
-	if err != nil {
-		return nil, err
-	}
 	stored := charsetOn(conn.PgConn())
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o namedObject, err error) {
+	return collect(ctx, conn, query, func(row pgx.CollectableRow) (o namedObject, err error) {
 		var raw []byte
 		err = row.Scan(&o.oid, &raw)
 		o.name = stored.Label(string(raw))
@@ -249,12 +242,8 @@ func (s *exclusion) omitKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choic
 	if len(empty) == 0 {
 		return nil
 	}
-	rows, err := conn.Query(ctx, "SELECT oid FROM pg_constraint WHERE contype = 'f' AND confrelid = ANY ($1) AND NOT "+
-		"conrelid = ANY ($1)", empty)
-	if err != nil {
-		return err
-	}
-	keys, err := pgx.CollectRows(rows, pgx.RowTo[uint32])
+	keys, err := collect(ctx, conn, "SELECT oid FROM pg_constraint WHERE contype = 'f' AND confrelid = ANY ($1) AND "+
+		"NOT conrelid = ANY ($1)", pgx.RowTo[uint32], empty)
 	for _, oid := range keys {
 		o.add(pgConstraint, oid, false)
 	}
@@ -428,14 +417,14 @@ func (s *exclusion) arguments() (args []string) {
 	add := func(option string, fate engine.Fate) {
 		names, size := map[string][]string{}, map[string]int{}
 		flush := func(namespace string) {
-			args = append(args, option+quoteRaw(namespace)+".("+strings.Join(names[namespace], "|")+")")
+			args = append(args, option+quote(namespace)+".("+strings.Join(names[namespace], "|")+")")
 			names[namespace], size[namespace] = nil, 0
 		}
 		for i, r := range s.relations {
 			if s.fates[i] != fate || r.View {
 				continue
 			}
-			key, quoted := string(r.rawSchema), quoteRaw(string(r.rawName))
+			key, quoted := string(r.rawSchema), quote(string(r.rawName))
 			names[key], size[key] = append(names[key], quoted), size[key]+len(quoted)
 			if size[key] > longest {
 				flush(key)
@@ -451,8 +440,6 @@ func (s *exclusion) arguments() (args []string) {
 	add("--exclude-table-data=", engine.NoRows)
 	return args
 }
-
-func quoteRaw(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // unlocked returns the oids of the tables that pg_dump does not lock.
 func (s *exclusion) unlocked() []uint32 {

@@ -35,7 +35,7 @@ func secured(t *testing.T) (raw, certs string) {
 	text := "CREATE USER alone SUPERUSER; CREATE USER with_cert SUPERUSER; CREATE USER asked PASSWORD 'secret';\n"
 	for name, content := range files {
 		text += fmt.Sprintf("COPY (SELECT line FROM regexp_split_to_table(%s, '\\n') line) TO PROGRAM "+
-			"'cat > snapcli_%[2]s; chmod 600 snapcli_%[2]s';\n", literal(content), name)
+			"'cat > snapcli_%[2]s; chmod 600 snapcli_%[2]s';\n", quoteText(content), name)
 	}
 	data := texts(t, raw, "SHOW data_directory")[0]
 	for name, file := range map[string]string{"ssl_ca_file": "ca.pem", "ssl_cert_file": "server.pem",

@@ -91,11 +91,13 @@ func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (e
 	if x.tx, err = x.conn.Begin(ctx); err != nil {
 		return err
 	}
-	if x.content, err = contentOf(ctx, x.tx, dump); err != nil {
+	if x.content, err = contentOf(ctx, x.conn, dump); err != nil {
 		return err
 	}
-	for _, kept := range x.content.Kept() {
-		x.o.Notify(kept)
+	if len(x.content.kept) > 0 {
+		x.o.Notify("the load keeps the content of " + engine.List(x.content.kept) +
+			": a schema that is not in the snapshot is replaced only if the snapshot has the whole database, the " +
+			"user owns the schema, and it contains no extension")
 	}
 	if x.o.OnlyIfEmpty {
 		if err := x.place.requireEmpty(ctx, x.conn); err != nil {
@@ -169,12 +171,9 @@ func (x *existing) clear(ctx context.Context) error {
 	if err := x.makeRoom(ctx); err != nil {
 		return err
 	}
-	mark := []string{"CREATE SCHEMA IF NOT EXISTS " + engine.Unfinished, "COMMENT ON SCHEMA " + engine.Unfinished +
-		" IS 'snapcli is loading this database, or a load failed: the database is incomplete'"}
-	for _, statement := range mark {
-		if err := x.exec(ctx, statement); err != nil {
-			return err
-		}
+	if err := x.exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+engine.Unfinished, "COMMENT ON SCHEMA "+engine.Unfinished+
+		" IS 'snapcli is loading this database, or a load failed: the database is incomplete'"); err != nil {
+		return err
 	}
 	if err := x.dropOld(ctx, x.o.Terminate); err != nil {
 		return err
@@ -220,17 +219,13 @@ func (x *existing) withLocks(ctx context.Context, terminate bool, step func() er
 // freeLocks returns a conflict that names a session with locks on replaced objects. With terminate,
 // it instead ends all sessions with such locks. If there is no such session, it returns nil.
 func (x *existing) freeLocks(ctx context.Context, terminate bool, cause error) error {
-	rows, err := x.conn.Query(ctx, holders, x.content.oids())
-	if err != nil {
-		return err
-	}
 	type holder struct {
 		PID    int32
 		Who    string
 		Schema uint32
 		Table  string
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[holder])
+	all, err := collect(ctx, x.conn, holders, pgx.RowToStructByPos[holder], x.content.oids())
 	if err != nil || len(all) == 0 { // the sessions have ended: try again
 		return err
 	}

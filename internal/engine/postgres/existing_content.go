@@ -58,16 +58,6 @@ func (c content) oids() (all []uint32) {
 	return all
 }
 
-// Kept returns sentences about the schemas that a load does not change.
-func (c content) Kept() []string {
-	if len(c.kept) == 0 {
-		return nil
-	}
-	return []string{"the load keeps the content of " + engine.List(c.kept) +
-		": a schema that is not in the snapshot is replaced only if the snapshot has the whole database, the user " +
-		"owns the schema, and it contains no extension"}
-}
-
 // existingSchemas lists the schemas of the database, except those of extensions.
 const existingSchemas = `
 SELECT n.oid, nspname::text, pg_has_role(nspowner, 'USAGE') AND has_database_privilege(current_database(), 'CREATE'),
@@ -86,9 +76,9 @@ GROUP BY n.oid, nspname, nspowner ORDER BY nspname`
 
 // contentOf lists the objects that a load of the dump replaces. A snapshot of chosen schemas
 // replaces only these schemas.
-func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err error) {
+func contentOf(ctx context.Context, conn *pgx.Conn, dump engine.Dump) (c content, err error) {
 	wanted, whole := schemasOf(dump.Info)
-	rows, err := tx.Query(ctx, existingSchemas)
+	rows, err := conn.Query(ctx, existingSchemas)
 	if err != nil {
 		return c, err
 	}
@@ -114,22 +104,20 @@ func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err
 			c.fresh = append(c.fresh, name)
 		}
 	}
-	for _, step := range []func(context.Context, pgx.Tx) error{c.requireNoDependents, c.requireOwned} {
-		if err := step(ctx, tx); err != nil {
+	for _, step := range []func(context.Context, *pgx.Conn) error{c.requireNoDependents, c.requireOwned} {
+		if err := step(ctx, conn); err != nil {
 			return c, err
 		}
 	}
-	if err := requireExtensionSchemas(ctx, tx, dump.Info.Schema); err != nil {
+	if err := requireExtensionSchemas(ctx, conn, dump.Info.Schema); err != nil {
 		return c, err
 	}
-	rows, err = tx.Query(ctx, "SELECT extname::text FROM pg_extension WHERE NOT pg_has_role(extowner, 'USAGE')")
+	c.others, err = collect(ctx, conn,
+		"SELECT extname::text FROM pg_extension WHERE NOT pg_has_role(extowner, 'USAGE')", pgx.RowTo[string])
 	if err != nil {
 		return c, err
 	}
-	if c.others, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		return c, err
-	}
-	c.Objects, err = c.dropStatements(ctx, tx, whole)
+	c.Objects, err = c.dropStatements(ctx, conn, whole)
 	return c, err
 }
 
@@ -179,9 +167,9 @@ named AS (
 
 // requireOwned returns an error if the user has no permission to drop an object in a schema that is
 // emptied.
-func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
+func (c content) requireOwned(ctx context.Context, conn *pgx.Conn) error {
 	var what, owner, statement string
-	err := tx.QueryRow(ctx, inSchemas+`
+	err := conn.QueryRow(ctx, inSchemas+`
 		SELECT coalesce(min(lower(type) || ' ' || identity), ''), coalesce(min(pg_get_userbyid(owner)), ''),
 			coalesce(min(format('ALTER %s %s OWNER TO %I', type, identity, current_user)), '')
 		FROM (SELECT * FROM named WHERE NOT pg_has_role(owner, 'USAGE') ORDER BY type, identity LIMIT 1) others`,
@@ -199,8 +187,8 @@ func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
 // schemas. Publications, event triggers and foreign servers come first. They belong to no schema
 // and are only removed if whole is set. Then come relations, because the sequences that they own
 // are dropped with them, and then all other objects.
-func (c content) dropStatements(ctx context.Context, tx pgx.Tx, whole bool) ([]string, error) {
-	rows, err := tx.Query(ctx, inSchemas+`
+func (c content) dropStatements(ctx context.Context, conn *pgx.Conn, whole bool) ([]string, error) {
+	return collect(ctx, conn, inSchemas+`
 		SELECT format('DROP %s IF EXISTS %s CASCADE', type, identity) FROM (
 			SELECT type, identity, CASE WHEN classid = 'pg_class'::regclass AND type <> 'SEQUENCE' THEN 1 ELSE 2 END
 				AS turn, objid FROM named
@@ -213,18 +201,14 @@ func (c content) dropStatements(ctx context.Context, tx pgx.Tx, whole bool) ([]s
 			WHERE $2 AND pg_has_role(owner, 'USAGE')
 				AND NOT EXISTS (SELECT FROM pg_depend e
 					WHERE e.classid = o.classid AND e.objid = o.objid AND e.deptype = 'e')
-		) objects ORDER BY turn, objid`, c.emptied(), whole)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+		) objects ORDER BY turn, objid`, pgx.RowTo[string], c.emptied(), whole)
 }
 
 // requireNoDependents returns a conflict if an object that the load keeps depends on an object that
 // it replaces, because dropping the latter would drop both.
-func (c content) requireNoDependents(ctx context.Context, tx pgx.Tx) error {
+func (c content) requireNoDependents(ctx context.Context, conn *pgx.Conn) error {
 	var kept, replaced string
-	err := tx.QueryRow(ctx, `
+	err := conn.QueryRow(ctx, `
 		WITH placed (classid, objid, at) AS (
 			SELECT 'pg_class'::regclass, oid, relnamespace FROM pg_class
 			UNION ALL SELECT 'pg_type'::regclass, oid, typnamespace FROM pg_type
@@ -263,25 +247,21 @@ func (c content) requireNoDependents(ctx context.Context, tx pgx.Tx) error {
 
 // requireExtensionSchemas returns a conflict if an extension that the snapshot needs is in a
 // different schema of the database, where the snapshot's objects would not find it.
-func requireExtensionSchemas(ctx context.Context, tx pgx.Tx, s *schema.Schema) error {
+func requireExtensionSchemas(ctx context.Context, conn *pgx.Conn, s *schema.Schema) error {
 	if s == nil {
 		return nil
 	}
-	rows, err := tx.Query(ctx, "SELECT extname::text, nspname::text FROM pg_extension JOIN pg_namespace n ON "+
-		"n.oid = extnamespace")
+	installed, err := collect(ctx, conn, "SELECT extname::text, nspname::text FROM pg_extension "+
+		"JOIN pg_namespace n ON n.oid = extnamespace", pgx.RowToStructByPos[schema.Extension])
 	if err != nil {
 		return err
 	}
-	schemas := map[string]string{} // by extension
-	var name, in string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &in}, func() error { schemas[name] = in; return nil }); err != nil {
-		return err
-	}
 	for _, x := range s.Extensions {
-		if in, ok := schemas[x.Name]; ok && in != x.Schema && x.Schema != "" && x.Schema != "pg_catalog" {
+		at := slices.IndexFunc(installed, func(have schema.Extension) bool { return have.Name == x.Name })
+		if at >= 0 && installed[at].Schema != x.Schema && x.Schema != "" && x.Schema != "pg_catalog" {
 			return &snap.Error{Code: snap.CodeConflict,
 				Detail: fmt.Sprintf("the extension %q is in the schema %q in the destination, but in %q in the "+
-					"snapshot", x.Name, in, x.Schema),
+					"snapshot", x.Name, installed[at].Schema, x.Schema),
 				Hint: fmt.Sprintf("as its owner, run: ALTER EXTENSION %s SET SCHEMA %s; nothing was changed",
 					quote(x.Name), quote(x.Schema))}
 		}

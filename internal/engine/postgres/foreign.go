@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/sync/errgroup"
 
 	"snap"
 	"snap/internal/engine"
@@ -68,22 +67,17 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 			return s.db.extensionFailure(x, err)
 		}
 	}
-	forEach := func(query string, see func(name, namespace string)) error {
-		rows, err := conn.Query(ctx, query)
-		if err != nil {
-			return err
-		}
-		var name, namespace string
-		_, err = pgx.ForEachRow(rows, []any{&name, &namespace}, func() error { see(name, namespace); return nil })
-		return err
-	}
-	err = forEach("SELECT opcname::text, nspname::text FROM pg_opclass JOIN pg_namespace n ON n.oid = opcnamespace",
-		func(name, namespace string) { g.opClasses[name] = namespace })
+	classes, err := collect(ctx, conn, "SELECT nspname::text, opcname::text FROM pg_opclass JOIN pg_namespace n ON "+
+		"n.oid = opcnamespace", pgx.RowToStructByPos[schema.Name])
 	if err != nil {
 		return err
 	}
-	return forEach("SELECT collname::text, '' FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace",
-		func(name, _ string) { g.locales[name] = true })
+	for _, c := range classes {
+		g.opClasses[c.Name] = c.Schema
+	}
+	g.collations, err = collect(ctx, conn,
+		"SELECT collname::text FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace", pgx.RowTo[string])
+	return err
 }
 
 // createExtension creates an extension, and before it the extension's schema, which the load's role
@@ -282,31 +276,17 @@ const stateDeadlock = "40P01"
 // inParallel runs statements concurrently, with one session per job. Statements that failed with a
 // deadlock run again, one after the other.
 func (s *scratch) inParallel(ctx context.Context, statements []string) error {
-	work, again := make(chan string, len(statements)), make(chan string, len(statements))
-	for _, statement := range statements {
-		work <- statement
-	}
-	close(work)
-	g, inner := errgroup.WithContext(ctx)
-	for range min(s.o.Jobs, len(statements)) {
-		g.Go(func() error {
-			conn, err := s.session(inner, generatedSession)
-			if err != nil {
-				return err
-			}
-			defer s.release(inner, conn)
-			for statement := range work {
-				_, err := conn.PgConn().Exec(inner, statement).ReadAll()
-				if state(err) == stateDeadlock {
-					again <- statement
-				} else if err != nil {
-					return s.db.failure(err)
-				}
-			}
+	again := make(chan string, len(statements))
+	connect := func(ctx context.Context) (*pgx.Conn, error) { return s.session(ctx, generatedSession) }
+	err := s.parallel(ctx, statements, connect, func(ctx context.Context, conn *pgx.Conn, statement string) error {
+		_, err := conn.PgConn().Exec(ctx, statement).ReadAll()
+		if state(err) == stateDeadlock {
+			again <- statement
 			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
+		}
+		return s.db.failure(err)
+	})
+	if err != nil {
 		return err
 	}
 	close(again)

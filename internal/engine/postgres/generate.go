@@ -17,17 +17,17 @@ import (
 
 // generator writes the statements for one server.
 type generator struct {
-	s         *schema.Schema
-	server    int
-	opClasses map[string]string // the server's operator classes: their schemas, by name
-	locales   map[string]bool   // the server's collations
+	s          *schema.Schema
+	server     int
+	opClasses  map[string]string // the schemas of the server's operator classes, by name
+	collations []string          // the server's built-in collations
 
 	sequences map[schema.Name]*schema.Sequence // the sequences of identity columns, by name
 	err       error
 }
 
 func newGenerator(s *schema.Schema, server int) *generator {
-	g := &generator{s: s, server: server, opClasses: map[string]string{}, locales: map[string]bool{},
+	g := &generator{s: s, server: server, opClasses: map[string]string{},
 		sequences: map[schema.Name]*schema.Sequence{}}
 	all := map[schema.Name]*schema.Sequence{}
 	for i := range s.Sequences {
@@ -293,7 +293,7 @@ func (g *generator) column(c schema.Column) string {
 // collation returns the COLLATE clause for a built-in collation of the server. It returns "" for
 // any other collation, which comes from the operating system of the source server.
 func (g *generator) collation(name *schema.Name) string {
-	if !builtinCollation(name) || !g.locales[name.Name] {
+	if !builtinCollation(name) || !slices.Contains(g.collations, name.Name) {
 		return ""
 	}
 	return " COLLATE " + quoteName(*name)

@@ -165,7 +165,7 @@ func hostileDescription(r *rapid.T) {
 		return
 	}
 	g := newGenerator(s, 15)
-	g.opClasses["int4_ops"], g.locales["C"] = "pg_catalog", true
+	g.opClasses["int4_ops"], g.collations = "pg_catalog", []string{"C"}
 	all, err := g.definitions()
 	if err != nil {
 		return

@@ -28,11 +28,7 @@ const notHeld = `NOT IN (SELECT classid::bigint << 32 | objid::bigint FROM pg_lo
 
 // Leftovers implements [engine.Cleaner]. It lists the databases and roles of loads that have ended.
 func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
-	d, err := e.parse(raw)
-	if err != nil {
-		return nil, err
-	}
-	admin, err := d.maintenance(ctx)
+	d, admin, err := e.maintenance(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +40,7 @@ func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 // RemoveLeftovers implements [engine.Cleaner]. It drops the databases and roles that Leftovers
 // lists.
 func (e Engine) RemoveLeftovers(ctx context.Context, raw string) (removed []string, err error) {
-	d, err := e.parse(raw)
-	if err != nil {
-		return nil, err
-	}
-	admin, err := d.maintenance(ctx)
+	d, admin, err := e.maintenance(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -68,19 +60,11 @@ func (e Engine) RemoveLeftovers(ctx context.Context, raw string) (removed []stri
 // leftOnServer lists the databases and roles that no running load uses.
 func leftOnServer(ctx context.Context, admin *pgx.Conn) (left []string, err error) {
 	for _, query := range []string{leftDatabases, leftRoles} {
-		names, err := collect(ctx, admin, query)
+		names, err := collect(ctx, admin, query, pgx.RowTo[string])
 		if err != nil {
 			return nil, err
 		}
 		left = append(left, names...)
 	}
 	return left, nil
-}
-
-func collect(ctx context.Context, admin *pgx.Conn, query string) ([]string, error) {
-	rows, err := admin.Query(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

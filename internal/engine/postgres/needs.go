@@ -14,8 +14,8 @@ import (
 
 var _ engine.Inspector = Engine{}
 
-// oldestTool is the oldest supported version of pg_dump and pg_restore. A load requires a pg_restore
-// that is at least as new as the pg_dump that wrote the dump.
+// oldestTool is the oldest supported version of pg_dump and pg_restore. A load requires a
+// pg_restore that is at least as new as the pg_dump that wrote the dump.
 const oldestTool = 13
 
 // Needs implements [engine.Inspector].
@@ -53,7 +53,7 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 
 // missingRight is a right that the user needs and does not have. The names are quoted for SQL.
 type missingRight struct {
-	Kind   string // one of the first columns of the queries below
+	Kind   string // a value of the first column of the queries below
 	User   string
 	Within string // the schema, or the owner of the database
 	Name   string // the object, or the first of several
@@ -86,15 +86,11 @@ func (l missingRight) describe() string {
 
 // missingRights runs a query for missing rights. Its columns are the fields of missingRight.
 func missingRights(ctx context.Context, conn *pgx.Conn, query, database string) ([]engine.Need, error) {
-	rows, err := conn.Query(ctx, query, database)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Need, error) {
+	return collect(ctx, conn, query, func(row pgx.CollectableRow) (engine.Need, error) {
 		l, err := pgx.RowToStructByPos[missingRight](row)
 		return engine.Need{Code: snap.CodeDatabase, What: charset.Readable(l.describe()),
 			Remedy: charset.Readable(l.Remedy)}, err
-	})
+	}, database)
 }
 
 // rightsToBuild finds the rights that pg_dump needs and the user lacks. Objects of extensions are
@@ -106,7 +102,7 @@ own AS (
 		format('%I.%I', n.nspname, c.relname) AS label
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'p', 'S') AND c.relpersistence <> 't'
-	AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%' AND $1 <> ''
+	AND ` + ownSchemas + ` AND $1 <> ''
 	AND NOT EXISTS (
 		SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 )
@@ -150,11 +146,7 @@ var _ engine.Replacer = Engine{}
 
 // RequireReplaceable implements [engine.Replacer].
 func (e Engine) RequireReplaceable(ctx context.Context, raw string) error {
-	d, err := e.parse(raw)
-	if err != nil {
-		return err
-	}
-	admin, err := d.maintenance(ctx)
+	d, admin, err := e.maintenance(ctx, raw)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,7 @@ import (
 // name of that kind, and the number of names. Objects of the system and of extensions are not
 // listed.
 const omittedParts = `
-WITH own AS (SELECT oid FROM pg_namespace WHERE nspname NOT IN ('pg_catalog', 'information_schema')
-	AND nspname NOT LIKE 'pg\_%'),
+WITH own AS (SELECT oid FROM pg_namespace WHERE ` + ownSchemas + `),
 of_extensions AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
 acls AS (
 	SELECT c.oid::regclass::text AS name, c.relowner AS owner, c.relacl AS acl FROM pg_class c
@@ -57,11 +56,8 @@ func describeOmitted(ctx context.Context, conn *pgx.Conn, excluded *exclusion, i
 		return err
 	}
 	var server string
-	rows, err := conn.Query(ctx, omittedParts)
-	if err == nil {
-		info.Schema.Omitted, err = pgx.CollectRows(rows, omission)
-	}
-	if err == nil {
+	var err error
+	if info.Schema.Omitted, err = collect(ctx, conn, omittedParts, omission); err == nil {
 		err = conn.QueryRow(ctx, credentials).Scan(&server)
 	}
 	excluded.apply(info.Schema)

@@ -188,11 +188,11 @@ const (
 	usersNames   = "RESET search_path"
 )
 
-// onlyTables makes a server that knows the setting refuse to read views and foreign tables of users.
-// Otherwise, somebody could replace a table with a view between the moment when a build lists the
-// table and the moment when it reads the table, and the view's functions would run with the user's
-// privileges (CVE-2024-7348). withViews allows views and foreign tables again, for SQL that the
-// user wrote.
+// onlyTables makes a server that knows the setting refuse to read views and foreign tables of
+// users. Otherwise, somebody could replace a table with a view between the moment when a build
+// lists the table and the moment when it reads the table, and the view's functions would run with
+// the user's privileges (CVE-2024-7348). withViews allows views and foreign tables again, for SQL
+// that the user wrote.
 const (
 	onlyTables = "SELECT set_config(" + readableKinds + ", 'view, foreign-table', false)" + ifKnown
 	withViews  = "SELECT set_config(" + readableKinds + ", '', false)" + ifKnown
@@ -221,6 +221,14 @@ func (d database) maintenance(ctx context.Context) (*pgx.Conn, error) {
 		}
 	}
 	return nil, first
+}
+
+// maintenance is [database.maintenance] for the server of a URL. It also returns the URL's database.
+func (e Engine) maintenance(ctx context.Context, raw string) (d database, conn *pgx.Conn, err error) {
+	if d, err = e.parse(raw); err == nil {
+		conn, err = d.maintenance(ctx)
+	}
+	return d, conn, err
 }
 
 // local reports whether the server's address is on this machine.
@@ -434,48 +442,49 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 // because their rows are in their partitions. It does not count rows. Names are decoded from their
 // stored bytes, in the same way as the names in a dump.
 func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
-	rows, err := conn.Query(ctx,
+	stored := charsetOn(conn.PgConn())
+	return collect(ctx, conn,
 		`SELECT convert_to(n.nspname::text, e), convert_to(c.relname::text, e),
 		array_agg(convert_to(a.attname::text, e) ORDER BY a.attnum),
 			array_agg(convert_to(format_type(a.atttypid, a.atttypmod), e) ORDER BY a.attnum),
 				array_agg(a.attnotnull ORDER BY a.attnum)
 		FROM getdatabaseencoding() e, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-		WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-			AND n.nspname NOT LIKE 'pg\_%'
-		GROUP BY 1, 2 ORDER BY 1, 2`)
-	if err != nil {
-		return nil, err
-	}
-	stored := charsetOn(conn.PgConn())
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Table, error) {
-		var schema, name []byte
-		var columns, types [][]byte // nil for a table without columns
-		var notNull []*bool
-		err := row.Scan(&schema, &name, &columns, &types, &notNull)
-		t := engine.Table{Schema: stored.Label(string(schema)), Name: stored.Label(string(name)), Rows: -1}
-		for i := range columns {
-			if columns[i] != nil {
-				t.Columns = append(t.Columns, engine.Column{Name: stored.Label(string(columns[i])),
-					Type: stored.Label(string(types[i])), NotNull: *notNull[i]})
+		WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND `+ownSchemas+`
+		GROUP BY 1, 2 ORDER BY 1, 2`, func(row pgx.CollectableRow) (engine.Table, error) {
+			var schema, name []byte
+			var columns, types [][]byte // nil for a table without columns
+			var notNull []*bool
+			err := row.Scan(&schema, &name, &columns, &types, &notNull)
+			t := engine.Table{Schema: stored.Label(string(schema)), Name: stored.Label(string(name)), Rows: -1}
+			for i := range columns {
+				if columns[i] != nil {
+					t.Columns = append(t.Columns, engine.Column{Name: stored.Label(string(columns[i])),
+						Type: stored.Label(string(types[i])), NotNull: *notNull[i]})
+				}
 			}
-		}
-		return t, err
-	})
+			return t, err
+		})
 }
 
 // connections lists the other connections to a database.
 func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, error) {
-	rows, err := conn.Query(ctx,
+	return collect(ctx, conn,
 		`SELECT coalesce(usename, '') || coalesce(' (' || nullif(application_name, '') || ')', '')
 			|| coalesce(' from ' || host(client_addr), '')
 		FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()
 			AND (backend_type = 'client backend' OR backend_type IS NULL AND usename IS NOT NULL) -- NULL is hidden
-		ORDER BY backend_start`, name)
+		ORDER BY backend_start`, readText, name)
+}
+
+// collect runs a query and returns the results of read for its rows.
+func collect[T any](ctx context.Context, conn *pgx.Conn, query string, read pgx.RowToFunc[T], args ...any) ([]T,
+	error) {
+	rows, err := conn.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, readText)
+	return pgx.CollectRows(rows, read)
 }
 
 // readText reads a row that has one column with text for the user.

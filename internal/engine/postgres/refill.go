@@ -70,7 +70,7 @@ type refill struct {
 
 // keyOrTrigger is a foreign key that is dropped and created again, or a trigger that is disabled
 // and enabled again.
-type keyOrTrigger struct{ name, drop, create string }
+type keyOrTrigger struct{ Name, Drop, Create string }
 
 func (r *refill) run(ctx context.Context, in io.Reader) error {
 	tx, err := r.conn.Begin(ctx)
@@ -90,12 +90,12 @@ func (r *refill) run(ctx context.Context, in io.Reader) error {
 	}
 	r.o.Begin("verify")
 	for _, k := range r.keys {
-		if _, err := tx.Exec(ctx, k.create); err != nil {
-			return engine.KeysBroken(k.name, err)
+		if _, err := tx.Exec(ctx, k.Create); err != nil {
+			return engine.KeysBroken(k.Name, err)
 		}
 	}
 	for _, t := range r.triggers {
-		if _, err := tx.Exec(ctx, t.create); err != nil {
+		if _, err := tx.Exec(ctx, t.Create); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	for _, x := range slices.Concat(r.keys, r.triggers) {
-		if _, err := r.conn.Exec(ctx, x.drop); err != nil {
+		if _, err := r.conn.Exec(ctx, x.Drop); err != nil {
 			return err
 		}
 	}
@@ -196,14 +196,7 @@ const (
 )
 
 func (r *refill) list(ctx context.Context, query string) ([]keyOrTrigger, error) {
-	rows, err := r.conn.Query(ctx, query, r.oids)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (x keyOrTrigger, err error) {
-		err = row.Scan(&x.name, &x.drop, &x.create)
-		return x, err
-	})
+	return collect(ctx, r.conn, query, pgx.RowToStructByPos[keyOrTrigger], r.oids)
 }
 
 // fill copies the rows of the chosen tables from the dump, which it reads to its end.

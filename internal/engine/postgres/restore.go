@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -48,10 +49,7 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 		err = s.fill(ctx, e, dump)
 	}
 	if err != nil {
-		if dropped := s.Drop(context.WithoutCancel(ctx)); dropped != nil {
-			err = errors.Join(err, dropped)
-		}
-		return nil, err
+		return nil, errors.Join(err, s.Drop(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
@@ -123,8 +121,7 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 		return err
 	}
 	run := restoreRun{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs,
-		properties: info.Properties,
-		oneTable:   oneTable(info.Tables)}
+		properties: info.Properties, oneTable: oneTable(info.Tables)}
 	counts, err := s.restoreDump(ctx, run, u)
 	if deadlocked(err) && run.jobs > 1 && s.into == nil && u.rows.wait() == nil {
 		// Several jobs can deadlock on partitioned tables. A single job cannot.
@@ -151,18 +148,16 @@ func (s *scratch) serverVersion(ctx context.Context) (server string, err error) 
 // restoreDump restores the dump. For a load into a scratch database, it first creates that
 // database, and drops the scratch database of an earlier attempt.
 func (s *scratch) restoreDump(ctx context.Context, run restoreRun, u *unpacking) (map[[2]string]int64, error) {
-	if s.into != nil {
-		return s.restoreParts(ctx, run, u)
-	}
 	if s.created {
-		if _, err := s.admin.Exec(ctx,
-			"DROP DATABASE "+pgx.Identifier{s.db.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
+		if _, err := s.admin.Exec(ctx, dropStatement(s.db.name())); err != nil {
 			return nil, s.place.failure(err)
 		}
 		s.created = false
 	}
-	if err := s.create(ctx, run); err != nil {
-		return nil, s.place.failure(err)
+	if s.into == nil {
+		if err := s.create(ctx, run); err != nil {
+			return nil, s.place.failure(err)
+		}
 	}
 	return s.restoreParts(ctx, run, u)
 }
@@ -251,9 +246,9 @@ func (s *scratch) create(ctx context.Context, run restoreRun) error {
 	if err != nil {
 		return err
 	}
-	id := pgx.Identifier{name}.Sanitize()
+	id := quote(name)
 	statements := []string{
-		"COMMENT ON DATABASE " + id + " IS " + literal(scratchMark),
+		"COMMENT ON DATABASE " + id + " IS " + quoteText(scratchMark),
 		"REVOKE ALL ON DATABASE " + id + " FROM PUBLIC",
 		// A crash can only lose scratch data.
 		"ALTER DATABASE " + id + " SET synchronous_commit = off",
@@ -285,26 +280,26 @@ func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
 // createLike creates a database with the source's encoding and locale, or with the closest ones
 // that the server supports, because operating systems have different names for locales.
 func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p map[string]string) error {
-	base := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE template0" + tablespace
+	base := "CREATE DATABASE " + quote(name) + " TEMPLATE template0" + tablespace
 	encoding := ""
 	if p["encoding"] != "" {
-		encoding = " ENCODING " + literal(p["encoding"])
+		encoding = " ENCODING " + quoteText(p["encoding"])
 	}
 	attempts := []string{base + encoding, base + encoding + " LC_COLLATE 'C' LC_CTYPE 'C'"}
 	if p["lc_collate"] != "" && p["lc_ctype"] != "" {
-		libc := base + encoding + " LC_COLLATE " + literal(p["lc_collate"]) + " LC_CTYPE " + literal(p["lc_ctype"])
+		libc := base + encoding + " LC_COLLATE " + quoteText(p["lc_collate"]) + " LC_CTYPE " +
+			quoteText(p["lc_ctype"])
 		attempts = append([]string{libc}, attempts...)
 		switch {
 		case p["icu_locale"] != "":
-			icu := libc + " LOCALE_PROVIDER icu ICU_LOCALE " + literal(p["icu_locale"])
+			icu := libc + " LOCALE_PROVIDER icu ICU_LOCALE " + quoteText(p["icu_locale"])
 			if p["icu_rules"] != "" {
-				icu += " ICU_RULES " + literal(p["icu_rules"])
+				icu += " ICU_RULES " + quoteText(p["icu_rules"])
 			}
 			attempts = append([]string{icu}, attempts...)
 		case p["builtin_locale"] != "":
-			attempts = append([]string{libc + " LOCALE_PROVIDER builtin BUILTIN_LOCALE " +
-				literal(p["builtin_locale"])},
-				attempts...)
+			builtin := libc + " LOCALE_PROVIDER builtin BUILTIN_LOCALE " + quoteText(p["builtin_locale"])
+			attempts = append([]string{builtin}, attempts...)
 		}
 	}
 	var err error
@@ -478,22 +473,12 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 		}
 	}
 	if s.created {
-		_, err = s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{s.db.name()}.Sanitize()+" WITH (FORCE)")
+		_, err = s.admin.Exec(ctx, dropStatement(s.db.name()))
 	}
-	if dropped := s.dropLoader(ctx); err == nil {
-		err = dropped
-	}
-	_ = s.admin.Close(ctx)
+	err = cmp.Or(err, s.dropLoader(ctx))
+	s.admin.Close(ctx)
 	s.admin = nil
 	return s.place.failure(err)
-}
-
-func literal(s string) string {
-	quoted := "'" + strings.ReplaceAll(s, "'", "''") + "'"
-	if strings.ContainsRune(s, '\\') {
-		return " E" + strings.ReplaceAll(quoted, `\`, `\\`)
-	}
-	return quoted
 }
 
 // holdName takes the advisory lock on a name, which marks the database or role with that name as in
@@ -503,17 +488,19 @@ func holdName(ctx context.Context, admin *pgx.Conn, name string) error {
 	return err
 }
 
-// sweep drops the leftovers of killed loads on the server. It ends the sessions that are still
-// connected to a leftover, because its load started them.
+// sweep drops the databases and roles that no running load uses. It ends the sessions that are
+// still connected to such a database, because its load started them.
 func sweep(ctx context.Context, admin *pgx.Conn) error {
-	names, err := collect(ctx, admin, leftDatabases)
+	databases, err := collect(ctx, admin, leftDatabases, pgx.RowTo[string])
+	if err == nil {
+		err = eachFree(ctx, admin, databases, dropStatement)
+	}
 	if err != nil {
 		return err
 	}
-	err = eachFree(ctx, admin, names,
-		func(quoted string) string { return "DROP DATABASE IF EXISTS " + quoted + " WITH (FORCE)" })
+	roles, err := collect(ctx, admin, leftRoles, pgx.RowTo[string]) // a role owns its database until that is dropped
 	if err != nil {
 		return err
 	}
-	return sweepRoles(ctx, admin)
+	return eachFree(ctx, admin, roles, dropRole)
 }

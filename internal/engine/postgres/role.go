@@ -19,7 +19,7 @@ const rolePrefix = "snapcli_load_"
 // loader is the role of a load. The name is empty if there is no such role.
 type loader struct{ name, password string }
 
-func (l loader) quoted() string { return pgx.Identifier{l.name}.Sanitize() }
+func (l loader) quoted() string { return quote(l.name) }
 
 // makeLoader creates the role of the load, if the user is allowed to create roles. The user becomes
 // a member of the role, and can therefore change and drop the role's objects.
@@ -41,7 +41,7 @@ func (s *scratch) makeLoader(ctx context.Context) error {
 		grant += " WITH INHERIT TRUE, SET TRUE"
 	}
 	create := "CREATE ROLE " + l.quoted() + " LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD " +
-		literal(l.password)
+		quoteText(l.password)
 	for _, statement := range []string{"BEGIN", create, grant, "COMMIT"} {
 		if _, err := s.admin.Exec(ctx, statement); err != nil {
 			_, _ = s.admin.Exec(ctx, "ROLLBACK")
@@ -91,7 +91,7 @@ func (s *scratch) confine(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil
 	}
-	id := pgx.Identifier{s.db.name()}.Sanitize()
+	id := s.db.quoted()
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO "+s.loader.quoted()); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *scratch) dropLoader(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil
 	}
-	_, err := s.admin.Exec(ctx, "DROP ROLE IF EXISTS "+s.loader.quoted())
+	_, err := s.admin.Exec(ctx, dropRole(s.loader.name))
 	s.loader = loader{}
 	return err
 }
@@ -122,8 +122,7 @@ func (s *scratch) reassignData(ctx context.Context) error {
 		return nil
 	}
 	s.db = s.place.named(s.db.name())
-	id := pgx.Identifier{s.db.name()}.Sanitize()
-	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO CURRENT_USER"); err != nil {
+	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+s.db.quoted()+" OWNER TO CURRENT_USER"); err != nil {
 		return err
 	}
 	conn, err := s.db.connect(ctx)
@@ -147,9 +146,11 @@ func (s *scratch) reassignData(ctx context.Context) error {
 // transactions. REASSIGN OWNED would lock all of them and their indexes in one.
 func (s *scratch) reassignRelations(ctx context.Context, conn *pgx.Conn) error {
 	statements, err := collect(ctx, conn, `SELECT format('ALTER TABLE %I.%I OWNER TO CURRENT_USER', nspname, relname)
-		FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relowner = `+literal(s.loader.name)+`::regrole
-		AND (relkind IN ('r', 'p') OR relkind = 'S' AND NOT EXISTS (SELECT FROM pg_depend d
-			WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i')))`)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+		WHERE relowner = (SELECT oid FROM pg_roles WHERE rolname = $1)
+			AND (relkind IN ('r', 'p') OR relkind = 'S' AND NOT EXISTS (SELECT FROM pg_depend d
+				WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i')))`,
+		pgx.RowTo[string], s.loader.name)
 	if err != nil {
 		return err
 	}
@@ -168,24 +169,17 @@ func (s *scratch) retireLoader() []string {
 		return nil
 	}
 	return []string{
-		"ALTER DATABASE " + pgx.Identifier{s.db.name()}.Sanitize() + " OWNER TO CURRENT_USER",
+		"ALTER DATABASE " + s.db.quoted() + " OWNER TO CURRENT_USER",
 		"ALTER ROLE " + s.loader.quoted() + " NOLOGIN PASSWORD NULL",
 	}
 }
 
-// sweepRoles drops the roles of killed loads and of loaded databases that have since been replaced.
-func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
-	names, err := collect(ctx, admin, leftRoles)
-	if err != nil {
-		return err
-	}
-	return eachFree(ctx, admin, names, func(quoted string) string { return "DROP ROLE IF EXISTS " + quoted })
-}
+func dropRole(name string) string { return "DROP ROLE IF EXISTS " + quote(name) }
 
 // eachFree runs a statement for each name. It skips a name whose lock another session of this
 // database holds, because that session is about to drop the object. It ignores errors of the
 // statements, because the next load tries again.
-func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement func(quoted string) string) error {
+func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement func(name string) string) error {
 	for _, name := range names {
 		var free bool
 		if err := admin.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))",
@@ -195,7 +189,7 @@ func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement fu
 		if !free {
 			continue
 		}
-		_, _ = admin.Exec(ctx, statement(pgx.Identifier{name}.Sanitize()))
+		_, _ = admin.Exec(ctx, statement(name))
 		if _, err := admin.Exec(ctx, "SELECT pg_advisory_unlock(hashtextextended($1, 0))", name); err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 
 // attempt tries once to exchange the databases. It reports whether there was an old database.
 func (s *scratch) attempt(ctx context.Context, old string, terminate bool) (exists bool, err error) {
-	if exists, err = s.exists(ctx); err != nil {
+	if exists, err = databaseExists(ctx, s.admin, s.place.name()); err != nil {
 		return false, err
 	}
 	watcher := s.admin
@@ -80,14 +80,13 @@ func (s *scratch) attempt(ctx context.Context, old string, terminate bool) (exis
 // until the database is dropped. If the old database cannot be dropped, the next load drops it.
 func (s *scratch) startDrop(old string) {
 	server := s.admin.PgConn().Frontend()
-	server.SendQuery(&pgproto3.Query{String: "DROP DATABASE IF EXISTS " + pgx.Identifier{old}.Sanitize() +
-		" WITH (FORCE)"})
+	server.SendQuery(&pgproto3.Query{String: dropStatement(old)})
 	_ = server.Flush()
 }
 
-// exists reports whether the destination exists.
-func (s *scratch) exists(ctx context.Context) (ok bool, err error) {
-	err = s.admin.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", s.place.name()).Scan(&ok)
+// databaseExists reports whether the server has a database with this name.
+func databaseExists(ctx context.Context, conn *pgx.Conn, name string) (ok bool, err error) {
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&ok)
 	return ok, err
 }
 
@@ -119,9 +118,13 @@ func (s *scratch) disconnectOthers(ctx context.Context, conn *pgx.Conn, terminat
 	if !terminate {
 		return engine.InUse(snap.Postgres, strconv.Quote(s.place.name()), others)
 	}
-	_, err = conn.Exec(ctx,
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()",
-		s.place.name())
+	return disconnectAll(ctx, conn, s.place.name())
+}
+
+// disconnectAll ends the other connections to a database.
+func disconnectAll(ctx context.Context, conn *pgx.Conn, name string) error {
+	_, err := conn.Exec(ctx,
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()", name)
 	return err
 }
 
@@ -133,8 +136,7 @@ func (s *scratch) exchange(ctx context.Context, watcher *pgx.Conn, exists bool, 
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
-	id := func(name string) string { return pgx.Identifier{name}.Sanitize() }
-	scratch, place := id(s.db.name()), id(s.place.name())
+	scratch, place := s.db.quoted(), s.place.quoted()
 	statements := append(s.retireLoader(), "ALTER DATABASE "+scratch+" RESET ALL",
 		"ALTER ROLE CURRENT_USER IN DATABASE "+scratch+" RESET ALL", "COMMENT ON DATABASE "+scratch+" IS NULL")
 	if exists {
@@ -144,7 +146,7 @@ func (s *scratch) exchange(ctx context.Context, watcher *pgx.Conn, exists bool, 
 		}
 		statements = append(statements, inherited...)
 		statements = append(statements,
-			"COMMENT ON DATABASE "+place+" IS "+literal(replacedMark),
+			"COMMENT ON DATABASE "+place+" IS "+quoteText(replacedMark),
 			"ALTER DATABASE "+place+" IS_TEMPLATE false") // otherwise it cannot be dropped
 	} else {
 		statements = append(statements, "GRANT CONNECT, TEMPORARY ON DATABASE "+scratch+" TO PUBLIC")
@@ -155,7 +157,7 @@ func (s *scratch) exchange(ctx context.Context, watcher *pgx.Conn, exists bool, 
 		}
 	}
 	if exists {
-		if err := s.moveAway(ctx, tx, watcher, "ALTER DATABASE "+place+" RENAME TO "+id(old)); err != nil {
+		if err := s.moveAway(ctx, tx, watcher, "ALTER DATABASE "+place+" RENAME TO "+quote(old)); err != nil {
 			return err
 		}
 	}
@@ -175,7 +177,7 @@ const longWait = time.Minute
 // one: owner, comment, connection limit, privileges, settings (including those for single roles),
 // and whether it is a template and accepts connections.
 func inheritProperties(ctx context.Context, tx pgx.Tx, old, scratch string) ([]string, error) {
-	rows, err := tx.Query(ctx, `
+	return collect(ctx, tx.Conn(), `
 		WITH old AS (SELECT *, shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1),
 		settings AS (SELECT setrole, split_part(s, '=', 1) AS name, substr(s, strpos(s, '=') + 1) AS value FROM old
 			JOIN pg_db_role_setting ON setdatabase = old.oid, unnest(setconfig) s)
@@ -200,10 +202,5 @@ func inheritProperties(ctx context.Context, tx pgx.Tx, old, scratch string) ([]s
 		FROM old, aclexplode(coalesce(datacl, acldefault('d', datdba))) a WHERE a.grantee <> datdba
 		UNION ALL
 		SELECT format('ALTER DATABASE %s OWNER TO %I', $2, pg_get_userbyid(datdba)) FROM old
-			WHERE pg_get_userbyid(datdba) <> current_user`,
-		old, scratch)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+			WHERE pg_get_userbyid(datdba) <> current_user`, pgx.RowTo[string], old, scratch)
 }

@@ -30,7 +30,7 @@ const enabledTriggers = `
 type trigger struct{ Disable, Enable, Table, Object string }
 
 // withoutTriggers calls run while all triggers and rules of tables are disabled, so that none of
-// them copies a value to another table. If run succeeds, withoutTriggers then enables the triggers
+// them copies an original value to another table. If run succeeds, withoutTriggers then enables the triggers
 // and rules that still exist.
 func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 	conn, err := s.connect(ctx)
@@ -38,11 +38,7 @@ func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 		return err
 	}
 	defer s.release(ctx, conn)
-	rows, err := conn.Query(ctx, enabledTriggers, s.into.schemas())
-	if err != nil {
-		return s.db.failure(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[trigger])
+	list, err := collect(ctx, conn, enabledTriggers, pgx.RowToStructByPos[trigger], s.into.schemas())
 	if err != nil {
 		return s.db.failure(err)
 	}

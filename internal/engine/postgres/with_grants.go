@@ -45,11 +45,8 @@ GROUP BY 1, 2, 3, 4, 5, 6, a.is_grantable ORDER BY 1, 2, 3, 4, 5, 6, 8`
 
 // describeGrants adds the grants to the description.
 func describeGrants(ctx context.Context, conn *pgx.Conn, s *schema.Schema) error {
-	rows, err := conn.Query(ctx, grantsOnObjects)
-	if err != nil {
-		return err
-	}
-	s.Grants, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (g schema.Grant, err error) {
+	var err error
+	s.Grants, err = collect(ctx, conn, grantsOnObjects, func(row pgx.CollectableRow) (g schema.Grant, err error) {
 		var column string
 		err = row.Scan(&g.Kind, &g.Schema, &g.Name.Name, &g.Arguments, &column, &g.To, &g.Rights, &g.Pass)
 		if column != "" {
@@ -69,12 +66,8 @@ func requireRoles(ctx context.Context, conn *pgx.Conn, grants []schema.Grant) er
 			wanted = append(wanted, g.To)
 		}
 	}
-	rows, err := conn.Query(ctx, "SELECT r FROM unnest($1::text[]) r WHERE NOT EXISTS (SELECT FROM pg_roles WHERE "+
-		"rolname = r) ORDER BY r", wanted)
-	if err != nil {
-		return err
-	}
-	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	missing, err := collect(ctx, conn, "SELECT r FROM unnest($1::text[]) r WHERE NOT EXISTS (SELECT FROM pg_roles "+
+		"WHERE rolname = r) ORDER BY r", pgx.RowTo[string], wanted)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
