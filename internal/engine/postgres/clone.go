@@ -111,6 +111,7 @@ func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 	return mark, err
 }
 
+// quoted returns the database's name, quoted for SQL.
 func (d database) quoted() string { return pgx.Identifier{d.name()}.Sanitize() }
 
 // mark returns the mark of a sealed database, or "" if it is missing or open.
@@ -151,7 +152,7 @@ func (c *copier) copyTo(ctx context.Context, name string, o engine.CopyOptions) 
 	const attempts = 5
 	for range attempts {
 		if o.Mark == "" && o.Terminate {
-			if err := c.terminate(ctx); err != nil {
+			if err := disconnectAll(ctx, c.Conn, c.name()); err != nil {
 				return err
 			}
 		}
@@ -172,16 +173,14 @@ const largeDatabase = 32 << 20
 
 func (c *copier) createFrom(ctx context.Context, name string, size int64) error {
 	create := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + c.quoted()
-	if c.server < 15 { // these versions always copy files
-		_, err := c.Exec(ctx, create)
-		return err
+	switch {
+	case c.server < 15: // these versions always copy files
+	case size < largeDatabase:
+		create += " STRATEGY WAL_LOG"
+	default:
+		create += " STRATEGY FILE_COPY"
 	}
-	if size < largeDatabase {
-		_, err := c.Exec(ctx, create+" STRATEGY WAL_LOG")
-		return err
-	}
-	create += " STRATEGY FILE_COPY"
-	if c.server >= 18 {
+	if c.server >= 18 && size >= largeDatabase {
 		_, err := c.Exec(ctx, "SET file_copy_method = clone")
 		if err == nil {
 			_, err = c.Exec(ctx, create)
@@ -228,13 +227,6 @@ func (c *copier) inUse(ctx context.Context, cause error) error {
 		Hint: "close the connections, or end them with --terminate"}
 }
 
-// terminate ends the connections to the session's database.
-func (c *copier) terminate(ctx context.Context) error {
-	_, err := c.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> "+
-		"pg_backend_pid()", c.name())
-	return err
-}
-
 // The names of the databases that Reset creates next to a clone are the clone's name followed by
 // one of these suffixes, so that they can be found after a kill.
 const (
@@ -249,10 +241,7 @@ func (e Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions
 	if err != nil {
 		return err
 	}
-	d, err := e.parse(to)
-	if err == nil {
-		err = d.requireClone()
-	}
+	d, err := e.parseClone(to)
 	if err != nil {
 		return err
 	}
@@ -288,7 +277,7 @@ func (c *copier) reset(ctx context.Context, from database, o engine.CopyOptions)
 	var err error
 	const attempts = 5
 	for range attempts {
-		if err = c.terminate(ctx); err != nil {
+		if err = disconnectAll(ctx, c.Conn, c.name()); err != nil {
 			return err
 		}
 		if err = c.exchange(ctx); state(err) != stateInUse {
@@ -306,8 +295,7 @@ func (c *copier) exchange(ctx context.Context) error {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
-	var exists bool
-	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", c.name()).Scan(&exists)
+	exists, err := databaseExists(ctx, tx.Conn(), c.name())
 	if err != nil {
 		return err
 	}
@@ -326,22 +314,22 @@ func dropStatement(name string) string {
 	return "DROP DATABASE IF EXISTS " + pgx.Identifier{name}.Sanitize() + " WITH (FORCE)"
 }
 
-// requireClone returns an error for a database whose name is not that of a clone.
-func (d database) requireClone() error {
-	if !strings.HasPrefix(d.name(), engine.ClonePrefix) {
-		return fmt.Errorf("%q is not a clone", d.name())
+// isClone reports whether the database's name is that of a clone.
+func (d database) isClone() bool { return strings.HasPrefix(d.name(), engine.ClonePrefix) }
+
+// parseClone is like [Engine.parse] and returns an error unless the database is a clone.
+func (e Engine) parseClone(raw string) (database, error) {
+	d, err := e.parse(raw)
+	if err == nil && !d.isClone() {
+		err = fmt.Errorf("%q is not a clone", d.name())
 	}
-	return nil
+	return d, err
 }
 
 // withClone calls f with a session on the server of a clone, and the lock on the clone's name. It
 // waits for a session of a killed client that may still be creating the database.
 func (e Engine) withClone(ctx context.Context, raw string, f func(*copier) error) error {
-	d, err := e.parse(raw)
-	if err == nil {
-		err = d.requireClone()
-	}
-	if err != nil {
+	if _, err := e.parseClone(raw); err != nil {
 		return err
 	}
 	return e.withCopier(ctx, raw, func(c *copier) error {
@@ -383,11 +371,7 @@ func (e Engine) States(ctx context.Context, urls []string) ([]engine.DatabaseSta
 	if len(urls) == 0 {
 		return nil, nil
 	}
-	d, err := e.parse(urls[0])
-	if err != nil {
-		return nil, err
-	}
-	conn, err := d.maintenance(ctx)
+	_, conn, err := e.maintenance(ctx, urls[0])
 	if err != nil {
 		return nil, err
 	}

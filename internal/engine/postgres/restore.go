@@ -222,7 +222,7 @@ func randomName(prefix string) string {
 
 // create creates the empty scratch database. Only its owner can connect to it.
 func (s *scratch) create(ctx context.Context, run restoreRun) error {
-	if s.place.requireClone() == nil { // if this process is killed, Drop then waits for its session on the server
+	if s.place.isClone() { // if this process is killed, Drop then waits for its session on the server
 		if err := holdName(ctx, s.admin, s.place.name()); err != nil {
 			return err
 		}
