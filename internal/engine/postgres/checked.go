@@ -83,8 +83,7 @@ var skippedKinds = []string{"ACL", "DEFAULT ACL", "DATABASE", "DATABASE PROPERTI
 // the database. A load omits them and notifies the user.
 var superuserKinds = []string{
 	"PROCEDURAL LANGUAGE", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "SERVER", "USER MAPPING", "FOREIGN TABLE",
-	"ACCESS METHOD", "OPERATOR CLASS",
-	"OPERATOR FAMILY", "TRANSFORM", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE",
+	"ACCESS METHOD", "OPERATOR CLASS", "OPERATOR FAMILY", "TRANSFORM", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE",
 }
 
 // clientEncodings are encodings whose multi-byte characters can contain ASCII bytes.
@@ -157,7 +156,8 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 }
 
 // dependent reports whether an entry is left out because it needs an entry that is left out. Tables
-// are never left out, nor their keys and indexes: the load then fails.
+// and their keys and indexes are never left out. If one of them needs such an entry, the load
+// fails.
 func (e dumpEntry) dependent(omitted map[string]string) bool {
 	return slices.ContainsFunc(e.needs, func(id string) bool {
 		switch e.desc {
@@ -365,36 +365,34 @@ func (r *review) named(e dumpEntry, namespace, last string) bool {
 		r.stored.Label(namespace) == e.namespace)
 }
 
-// announcedKinds maps a kind of entry to the kinds under which descriptions list its programs.
-var announcedKinds = map[string][]string{
-	"FUNCTION": {"function"}, "PROCEDURE": {"procedure"}, "AGGREGATE": {"aggregate"}, "TRIGGER": {"trigger"},
-	"RULE": {"rule"}, "POLICY": {"policy"},
-	"VIEW": {"view"}, "MATERIALIZED VIEW": {"materialized view"}, "CAST": {"cast"}, "OPERATOR": {"operator"},
-	"COLLATION":  {"collation"},
-	"CONVERSION": {"conversion"}, "STATISTICS": {"statistics"},
-	"TEXT SEARCH CONFIGURATION": {"text search configuration"},
-	"TEXT SEARCH DICTIONARY":    {"text search dictionary"}, "PUBLICATION": {"publication"},
-}
+// announcedKinds are the kinds of entries that descriptions list as programs, under the same name
+// in lower case.
+var announcedKinds = []string{"FUNCTION", "PROCEDURE", "AGGREGATE", "TRIGGER", "RULE", "POLICY", "VIEW",
+	"MATERIALIZED VIEW", "CAST", "OPERATOR", "COLLATION", "CONVERSION", "STATISTICS", "TEXT SEARCH CONFIGURATION",
+	"TEXT SEARCH DICTIONARY", "PUBLICATION"}
 
-// requireAnnounced checks that a foreign snapshot lists the entry among its programs. The
+// requireAnnounced checks that a foreign snapshot lists the entry among its programs or tables. The
 // person who chose to load the programs has seen this list.
 func (r *review) requireAnnounced(e dumpEntry) error {
-	if r.announced == nil {
+	var listed bool
+	switch {
+	case r.announced == nil:
+		return nil
+	case e.desc == "TABLE":
+		listed = slices.ContainsFunc(r.announced.Tables,
+			func(t schema.Table) bool { return t.Schema == e.namespace && t.Name.Name == e.tag })
+	case slices.Contains(announcedKinds, e.desc):
+		listed = slices.ContainsFunc(r.announced.Programs, func(p schema.Program) bool {
+			tag := p.Name.Name
+			if p.On != "" {
+				tag = p.On + " " + tag
+			}
+			return p.Kind == strings.ToLower(e.desc) && tag == e.tag && (p.Schema == "" || p.Schema == e.namespace)
+		})
+	default:
 		return nil
 	}
-	kinds := announcedKinds[e.desc]
-	listed := slices.ContainsFunc(r.announced.Programs, func(p schema.Program) bool {
-		tag := p.Name.Name
-		if p.On != "" {
-			tag = p.On + " " + tag
-		}
-		return slices.Contains(kinds, p.Kind) && tag == e.tag && (p.Schema == "" || p.Schema == e.namespace)
-	})
-	if e.desc == "TABLE" {
-		listed, kinds = slices.ContainsFunc(r.announced.Tables,
-			func(t schema.Table) bool { return t.Schema == e.namespace && t.Name.Name == e.tag }), []string{"table"}
-	}
-	if kinds != nil && !listed {
+	if !listed {
 		return notRestored(e, "the snapshot's list of objects does not include it")
 	}
 	return nil
