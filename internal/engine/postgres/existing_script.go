@@ -109,17 +109,7 @@ func (x *existing) forServer(text []byte) string {
 }
 
 func (x *existing) runScript(ctx context.Context, text string) error {
-	_, err := x.conn.PgConn().Exec(ctx, text).ReadAll()
-	if err == nil || state(err) == "" {
-		return x.failure(err)
-	}
-	e := &snap.Error{Code: snap.CodeDatabase, Cause: err,
-		Detail: fmt.Sprintf("the PostgreSQL server %s failed: %s", x.place.where(), message(err))}
-	x.place.advise(e, message(err))
-	if e.Hint == "" {
-		return x.failure(err)
-	}
-	return x.failure(e)
+	return x.failure(x.place.advised(x.exec(ctx, text), "the PostgreSQL server "+x.place.where()+" failed"))
 }
 
 // stateOutOfMemory is the SQLSTATE of a server whose table of locks is full.

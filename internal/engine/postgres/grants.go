@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -71,14 +70,5 @@ func (s *scratch) grantFailure(statement string, err error) error {
 
 // extensionFailure returns the error for an extension that could not be created.
 func (d database) extensionFailure(x schema.Extension, err error) error {
-	var known *snap.Error
-	if err == nil || errors.As(err, &known) || state(err) == "" {
-		return d.failure(err)
-	}
-	e := &snap.Error{Code: snap.CodeDatabase, Cause: err,
-		Detail: fmt.Sprintf("the extension %q cannot be created: %s", x.Name, message(err))}
-	if d.advise(e, message(err)); e.Hint == "" {
-		return d.failure(err)
-	}
-	return e
+	return d.advised(err, fmt.Sprintf("the extension %q cannot be created", x.Name))
 }

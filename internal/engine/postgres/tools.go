@@ -21,7 +21,7 @@ import (
 type tool struct {
 	path    string
 	version string
-	problem error // why the program cannot be used, and has no version
+	problem error // the reason if the program cannot be used; it then has no version
 }
 
 var versionText = regexp.MustCompile(`\(PostgreSQL\) (\S+)`)
@@ -35,9 +35,8 @@ func usualFolders() []string {
 	var dirs []string
 	for _, pattern := range []string{
 		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/opt/postgresql@*/bin",
-		"/opt/homebrew/opt/postgresql@*/bin",
-		"/opt/homebrew/opt/libpq/bin", "/Library/PostgreSQL/*/bin", "/usr/local/pgsql/bin",
-		`C:\Program Files\PostgreSQL\*\bin`,
+		"/opt/homebrew/opt/postgresql@*/bin", "/opt/homebrew/opt/libpq/bin", "/Library/PostgreSQL/*/bin",
+		"/usr/local/pgsql/bin", `C:\Program Files\PostgreSQL\*\bin`,
 	} {
 		found, _ := filepath.Glob(pattern)
 		dirs = append(dirs, found...)
@@ -166,6 +165,19 @@ func (d database) toolFailure(ctx context.Context, name string, stderr *engine.S
 	text := charset.Readable(stderr.FirstError())
 	e := &snap.Error{Code: snap.CodeDatabase, Detail: fmt.Sprintf("%s failed: %s", name, text), Cause: err}
 	d.advise(e, text)
+	return e
+}
+
+// advised returns the error for a failure to create objects: with the advice of [database.advise],
+// or else that of [database.failure]. what is the beginning of its message.
+func (d database) advised(err error, what string) error {
+	if state(err) == "" {
+		return d.failure(err)
+	}
+	e := &snap.Error{Code: snap.CodeDatabase, Cause: err, Detail: what + ": " + message(err)}
+	if d.advise(e, message(err)); e.Hint == "" {
+		return d.failure(err)
+	}
 	return e
 }
 
