@@ -43,15 +43,14 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 		return info, err
 	}
 	info.ToolVersion = tool.version
+	out := &engine.Counter{W: w, O: o}
 	if o.Subset != nil {
 		if err := inspect(ctx, conn, &info); err != nil {
 			return info, d.failure(err)
 		}
-		out := &engine.Counter{W: w, O: o}
 		return retryChanged(out, func() (engine.Info, error) { return d.dumpSubset(ctx, tool, info, out, o) })
 	}
 	o.Begin("dump")
-	out := &engine.Counter{W: w, O: o}
 	return retryChanged(out, func() (engine.Info, error) { return d.dumpOnce(ctx, tool, info, out, o) })
 }
 
@@ -78,10 +77,8 @@ func (d database) describe(ctx context.Context, conn *pgx.Conn, info *engine.Inf
 
 // dumpArguments returns the arguments of pg_dump.
 func (d database) dumpArguments(t tool, snapshot string) []string {
-	args := []string{
-		"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions", "--encoding=" +
-			d.encoding, "--snapshot=" + snapshot,
-	}
+	args := []string{"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions",
+		"--encoding=" + d.encoding, "--snapshot=" + snapshot}
 	if major(t.version) >= 18 { // planner statistics contain values from rows
 		args = append(args, "--no-statistics")
 	}
@@ -206,10 +203,10 @@ func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot stri
 func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, stderr *engine.Stderr, via *relay, snapshot string,
 	w io.Writer) (map[[2]string]tally, []string, error) {
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
+	if err == nil {
+		err = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
+	if err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
 	}
 	out, stream := &errWriter{w: w}, bufio.NewReaderSize(stdout, 1<<20)

@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// errRewritten is the cause of an error: a snapshot of the server no longer shows the rows of a
-// table.
+// errRewritten is the cause of the error for a table whose rows a snapshot of the server no longer
+// shows.
 var errRewritten = errors.New("a table was truncated or rewritten")
 
 // checkLocked waits until pg_dump has written its first byte, which it does after it has locked all

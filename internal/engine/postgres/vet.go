@@ -37,7 +37,6 @@ func describedBy(info engine.Info) (*schema.Schema, error) {
 type validator struct {
 	s          *schema.Schema
 	namespaces []string
-	extensions []schema.Extension
 	types      map[schema.Name]bool
 	tables     map[schema.Name]*schema.Table
 	err        error
@@ -88,7 +87,6 @@ func (v *validator) check() {
 		if x.Schema != "pg_catalog" && !slices.Contains(v.namespaces, x.Schema) {
 			v.fail("the extension %q is in the schema %q, which is not described", x.Name, x.Schema)
 		}
-		v.extensions = append(v.extensions, x)
 	}
 	for _, e := range v.s.Enums {
 		v.checkName(e.Name)
@@ -137,7 +135,7 @@ func (v *validator) typ(t schema.Type) {
 	}
 	switch {
 	case t.Own && v.types[schema.Name{Schema: t.Schema, Name: t.Name}]:
-	case t.Extension != "" && slices.Contains(v.extensions, schema.Extension{Name: t.Extension, Schema: t.Schema}):
+	case t.Extension != "" && slices.Contains(v.s.Extensions, schema.Extension{Name: t.Extension, Schema: t.Schema}):
 	case !t.Own && t.Extension == "" && t.Schema == "":
 	default:
 		v.fail("the type %q is not described", t.Name)
