@@ -128,7 +128,7 @@ type catalogIndex struct {
 }
 
 // catalogSession makes the server return strings as they are stored, and expressions in the same
-// form whatever the settings of the database. It turns off JIT because compiling the queries would
+// form regardless of the database's settings. It turns off JIT because compiling the queries would
 // take longer than running them.
 const catalogSession = sessionLikeDump +
 	"; SET quote_all_identifiers = off; SET client_encoding = SQL_ASCII; SET jit = off"

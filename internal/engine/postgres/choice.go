@@ -482,7 +482,7 @@ func (s *exclusion) omits(e dumpEntry, excluded map[string]bool) bool {
 	return s.objects[e.object]
 }
 
-// emptyTables adds the tables whose rows are left out to the dumped tables.
+// emptyTables adds to the dumped tables those whose rows are left out, and sorts them.
 func (s *exclusion) emptyTables(listed, dumped []engine.Table) []engine.Table {
 	fates := s.skipped()
 	for _, t := range listed {

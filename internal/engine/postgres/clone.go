@@ -27,8 +27,8 @@ func (e Engine) Named(raw, name string) (string, error) {
 type copier struct {
 	database
 	*pgx.Conn
-	server int // major version
-	folder string
+	server int    // major version
+	folder string // the server's data directory, or "" if the user may not see it
 }
 
 // copier connects to the server of a database without connecting to the database, and checks that

@@ -19,7 +19,7 @@ import (
 // It returns the number of rows that the server reported for each table. A table that the load has
 // created is filled with FREEZE, in the transaction that truncated it, so that later steps need not
 // visit its rows again. A table that several sessions fill cannot use FREEZE. When a session has no
-// tables left to fill, the analysis of the filled tables starts.
+// tables left to fill, the analysis of the filled tables starts. loadData fails if unpacking failed.
 func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, stats *analysis) (map[[2]string]int64, error) {
 	var mu sync.Mutex
 	counts, report := map[[2]string]int64{}, s.progress()
@@ -54,7 +54,10 @@ func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, stats *a
 			return nil
 		})
 	}
-	return counts, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return counts, u.rows.wait()
 }
 
 // progress returns the function that loading sessions call with the number of bytes that they have

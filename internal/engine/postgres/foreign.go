@@ -80,8 +80,8 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 	return err
 }
 
-// createExtension creates an extension, and before it the extension's schema, which the load's role
-// then owns.
+// createExtension creates an extension and, if it is missing, the extension's schema, which the
+// load's role then owns.
 func (s *scratch) createExtension(ctx context.Context, conn *pgx.Conn, x schema.Extension) error {
 	owner := "CURRENT_USER"
 	if s.loader.name != "" {
@@ -188,9 +188,6 @@ func (s *scratch) createAndFill(ctx context.Context, g *generator, u *unpacking)
 	stats := newAnalysis(len(u.layout.tables))
 	defer stats.end()
 	counts, err := s.loadData(ctx, u, s.o.Jobs, stats)
-	if err == nil {
-		err = u.rows.wait()
-	}
 	if err == nil {
 		err = s.largeObjects(ctx, u)
 	}

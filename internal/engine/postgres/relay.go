@@ -200,9 +200,9 @@ func (a *responses) put() error {
 	return err
 }
 
-// offer blocks until the reader can accept a chunk. The reader first waits until the table appears
-// in pg_dump's output, which may still be in pg_dump's buffers. To flush the buffers, offer sends
-// padding to pg_dump: a row that is longer than the buffers.
+// offer blocks until the reader can accept a chunk. The reader first waits for the beginning of the
+// table's block, which may still be in pg_dump's buffers. To flush them, offer sends padding to
+// pg_dump: a row that is longer than the buffers.
 func (a *responses) offer(chunk []byte) error {
 	select {
 	case a.rows <- chunk:

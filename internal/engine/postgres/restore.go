@@ -167,7 +167,8 @@ func deadlocked(err error) bool {
 }
 
 // restoreParts restores the definitions, then the rows, then indexes, constraints and everything
-// else. pg_restore alone restores a dump of an unknown version, and the rows are not counted.
+// else. If the dump has an unknown version, pg_restore restores all of it, and the rows are not
+// counted.
 func (s *scratch) restoreParts(ctx context.Context, run restoreRun, u *unpacking) (map[[2]string]int64, error) {
 	<-u.known
 	if u.layout == nil {
@@ -189,9 +190,6 @@ func (s *scratch) restoreParts(ctx context.Context, run restoreRun, u *unpacking
 	stats := newAnalysis(len(u.layout.tables))
 	defer stats.end()
 	counts, err := s.loadData(ctx, u, run.jobs, stats)
-	if err == nil {
-		err = u.rows.wait()
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -42,11 +42,8 @@ func (s *scratch) makeLoader(ctx context.Context) error {
 	}
 	create := "CREATE ROLE " + l.quoted() + " LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD " +
 		quoteText(l.password)
-	for _, statement := range []string{"BEGIN", create, grant, "COMMIT"} {
-		if _, err := s.admin.Exec(ctx, statement); err != nil {
-			_, _ = s.admin.Exec(ctx, "ROLLBACK")
-			return err
-		}
+	if _, err := s.admin.Exec(ctx, create+"; "+grant); err != nil { // both or neither, in one message
+		return err
 	}
 	s.loader = l
 	return nil
