@@ -14,7 +14,7 @@ import (
 	"snap/internal/schema"
 )
 
-// omitter removes from a copy of the database the objects that a choice leaves out.
+// omitter removes the objects that are not chosen from a copy of the database.
 type omitter struct {
 	tx      *sql.Tx
 	all     []engine.Relation
@@ -49,7 +49,7 @@ func (l *omitter) omit(ctx context.Context, c engine.Choice) error {
 	if err != nil {
 		return err
 	}
-	triggers, err := l.dropTriggers(ctx)
+	triggers, err := dropTriggers(ctx, l.tx)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (l *omitter) omit(ctx context.Context, c engine.Choice) error {
 	var dropped []string
 	for _, view := range views {
 		if l.fates[strings.ToLower(view)] != engine.LeftOut && !slices.Contains(compilable, view) {
-			if err := execute(ctx, l.tx, []string{"DROP VIEW " + quote(view)}); err != nil {
+			if err := execute(ctx, l.tx, "DROP VIEW "+quote(view)); err != nil {
 				return err
 			}
 			dropped = append(dropped, "view "+charset.Readable(view))
@@ -125,35 +125,15 @@ func (l *omitter) compilableViews(ctx context.Context) (all []string, err error)
 	return all, err
 }
 
-// dropTriggers drops all triggers and returns them.
-func (l *omitter) dropTriggers(ctx context.Context) (all []entry, err error) {
-	names, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		e := entry{kind: "trigger", name: name}
-		if err := l.tx.QueryRowContext(ctx,
-			"SELECT tbl_name, sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?",
-			name).Scan(&e.table, &e.sql); err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-	}
-	_, err = drop(ctx, l.tx, "trigger", names)
-	return all, err
-}
-
-// recreateTriggers creates the triggers again and returns those that it omits because they name an
-// object that is left out. With such a trigger, every change of the trigger's table would fail.
+// recreateTriggers creates the triggers again, except those that name an object that is left out,
+// and returns these. With such a trigger, every change of its table would fail.
 func (l *omitter) recreateTriggers(ctx context.Context, triggers []entry) (broken []string, err error) {
 	for _, e := range triggers {
-		found, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? "+
-			"COLLATE NOCASE", e.table)
+		found, err := relationExists(ctx, l.tx, e.table)
 		if err != nil {
 			return nil, err
 		}
-		if len(found) == 0 {
+		if !found {
 			continue
 		}
 		list, err := tokens(e.sql)
@@ -167,7 +147,7 @@ func (l *omitter) recreateTriggers(ctx context.Context, triggers []entry) (broke
 			broken = append(broken, "trigger "+charset.Readable(e.name))
 			continue
 		}
-		if err := execute(ctx, l.tx, []string{e.sql}); err != nil {
+		if err := execute(ctx, l.tx, e.sql); err != nil {
 			return nil, err
 		}
 	}
@@ -189,7 +169,7 @@ func (l *omitter) remove(ctx context.Context) error {
 		default:
 			continue
 		}
-		if err := execute(ctx, l.tx, []string{statement + quote(l.names[i])}); err != nil {
+		if err := execute(ctx, l.tx, statement+quote(l.names[i])); err != nil {
 			return err
 		}
 	}
@@ -234,7 +214,7 @@ func (l *omitter) define(ctx context.Context, changes map[string]string) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	if _, err := l.tx.ExecContext(ctx, "PRAGMA writable_schema = ON"); err != nil {
+	if err := execute(ctx, l.tx, "PRAGMA writable_schema = ON"); err != nil {
 		return err
 	}
 	for name, text := range changes {
@@ -243,8 +223,7 @@ func (l *omitter) define(ctx context.Context, changes map[string]string) error {
 			return err
 		}
 	}
-	_, err := l.tx.ExecContext(ctx, "PRAGMA writable_schema = RESET") // SQLite then rereads the definitions
-	return err
+	return execute(ctx, l.tx, "PRAGMA writable_schema = RESET") // SQLite then rereads the definitions
 }
 
 // withoutKeys removes from a CREATE TABLE statement the foreign keys to tables for which unwanted
@@ -255,7 +234,7 @@ func withoutKeys(text string, unwanted func(table string) bool) (string, []strin
 		return text, nil, err
 	}
 	var to []string
-	var spans []token
+	var spans [][2]int // of the foreign keys in the text
 	for i := 0; i < len(list); i++ {
 		if !list[i].is("REFERENCES") || i+1 == len(list) {
 			continue
@@ -270,12 +249,12 @@ func withoutKeys(text string, unwanted func(table string) bool) (string, []strin
 		}
 		if unwanted(name) {
 			to = append(to, name)
-			spans = append(spans, token{start: list[keyStart(list, i)].start, end: list[p.at-1].end})
+			spans = append(spans, [2]int{list[keyStart(list, i)].start, list[p.at-1].end})
 		}
 		i = p.at - 1
 	}
 	for _, s := range slices.Backward(spans) {
-		text = text[:s.start] + text[s.end:]
+		text = text[:s[0]] + text[s[1]:]
 	}
 	return text, to, nil
 }

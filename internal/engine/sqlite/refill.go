@@ -86,8 +86,8 @@ func (r *refill) run(ctx context.Context, path string, o engine.Options) error {
 	return tx.Commit()
 }
 
-// fill replaces the rows, without running the tables' triggers, and rebuilds the full-text indexes
-// of the rows.
+// fill replaces the rows without firing the tables' triggers, and rebuilds the full-text indexes of
+// the rows.
 func (r *refill) fill(ctx context.Context, tx *sql.Tx) error {
 	indexes, err := r.indexes(ctx, tx)
 	if err != nil {
@@ -99,12 +99,12 @@ func (r *refill) fill(ctx context.Context, tx *sql.Tx) error {
 		if err != nil {
 			return err
 		}
-		recreate, err := drop(ctx, tx, "trigger", triggers)
+		dropped, err := drop(ctx, tx, "trigger", triggers)
 		if err == nil {
 			err = r.copy(ctx, tx, name)
 		}
 		if err == nil {
-			err = execute(ctx, tx, recreate)
+			err = recreate(ctx, tx, dropped)
 		}
 		if err != nil {
 			return err
@@ -122,9 +122,9 @@ func (r *refill) fill(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// indexes returns the full-text indexes of the chosen tables: those with such a table as their
-// content, and those that its triggers keep up to date. It fails if the triggers write to a virtual
-// table that cannot be rebuilt from a table or a view.
+// indexes returns the full-text indexes whose content is a chosen table, and those that the
+// triggers of a chosen table keep up to date. It fails if such a trigger writes to a virtual table
+// that cannot be rebuilt from a table or a view.
 func (r *refill) indexes(ctx context.Context, tx *sql.Tx) (names []string, err error) {
 	all, err := entriesOf(ctx, tx)
 	for _, v := range all {
@@ -145,7 +145,7 @@ func (r *refill) indexes(ctx context.Context, tx *sql.Tx) (names []string, err e
 	return names, err
 }
 
-// errNotRebuildable returns the error for a virtual table that would no longer match the rows.
+// errNotRebuildable returns the error for a virtual table that a refill would leave out of date.
 func errNotRebuildable(name string) error {
 	return snap.Invalid(fmt.Sprintf("the virtual table %s depends on these tables and cannot be rebuilt from them",
 		charset.Readable(name)), "load the whole snapshot; nothing was changed")
@@ -185,12 +185,11 @@ func (r *refill) copy(ctx context.Context, tx *sql.Tx, name string) error {
 	if err != nil {
 		return err
 	}
-	list := quoted(append(rowid, columns...))
-	if err := execute(ctx, tx, []string{"DELETE FROM main." + quote(name)}); err != nil {
+	if err := execute(ctx, tx, "DELETE FROM main."+quote(name)); err != nil {
 		return err
 	}
 	done, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO main.%[1]s (%[2]s) SELECT %[2]s FROM snapcli_from.%[1]s",
-		quote(name), list))
+		quote(name), quoted(append(rowid, columns...))))
 	if err != nil {
 		return err
 	}

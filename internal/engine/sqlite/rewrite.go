@@ -288,10 +288,14 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 	if err != nil {
 		return nil, err
 	}
-	plans := make([]masking, len(list))
-	for i, t := range list {
-		if plans[i], err = maskingOf(t, p); err != nil {
+	var plans []masking
+	for _, t := range list {
+		m, err := maskingOf(t, p)
+		if err != nil {
 			return nil, err
+		}
+		if m.drop || len(m.columns) > 0 {
+			plans = append(plans, m)
 		}
 	}
 	before, err := danglingOf(ctx, tx, plans)
@@ -299,9 +303,6 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 		return nil, err
 	}
 	for _, m := range plans {
-		if !m.drop && len(m.columns) == 0 {
-			continue
-		}
 		changed, *masks = append(changed, m.table), m.masks
 		if err := m.run(ctx, tx); err != nil {
 			return nil, maskFailure(m.table, err)
@@ -315,7 +316,7 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 	if err := rebuildSearch(ctx, tx); err != nil {
 		return nil, err
 	}
-	if err := execute(ctx, tx, triggers); err != nil {
+	if err := recreate(ctx, tx, triggers); err != nil {
 		return nil, err
 	}
 	return changed, rewriteSchema(ctx, tx, p.Schema)
@@ -324,9 +325,6 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 // danglingOf returns the result of [dangling], or -1 if the plans affect no foreign key.
 func danglingOf(ctx context.Context, tx *sql.Tx, plans []masking) (int64, error) {
 	for _, m := range plans {
-		if !m.drop && len(m.columns) == 0 {
-			continue
-		}
 		list, err := json.Marshal(m.columns)
 		if err != nil {
 			return 0, err
@@ -432,7 +430,7 @@ func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
 // IGNORE would leave rows unmasked.
 func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	if m.drop {
-		return execute(ctx, tx, []string{"DELETE FROM " + quote(m.table)})
+		return execute(ctx, tx, "DELETE FROM "+quote(m.table))
 	}
 	indexes, err := dropIndexes(ctx, tx, m.table, m.columns)
 	if err != nil {
@@ -452,7 +450,10 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 		steps = append([]string{"PRAGMA ignore_check_constraints = on"}, append(steps,
 			"PRAGMA ignore_check_constraints = off", update+strings.Join(decodes, ", "))...)
 	}
-	return execute(ctx, tx, append(steps, indexes...))
+	if err := execute(ctx, tx, steps...); err != nil {
+		return err
+	}
+	return recreate(ctx, tx, indexes)
 }
 
 func maskFailure(table string, err error) error {
@@ -472,38 +473,24 @@ func maskFailure(table string, err error) error {
 	}
 }
 
-// dropTriggers drops the triggers, so that masking fires none, and returns the statements that
-// recreate them.
-func dropTriggers(ctx context.Context, tx *sql.Tx) ([]string, error) {
-	names, err := texts(ctx, tx, "SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+// dropTriggers drops all triggers, so that no change fires one, and returns them.
+func dropTriggers(ctx context.Context, tx *sql.Tx) ([]entry, error) {
+	names, err := texts(ctx, tx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid")
 	if err != nil {
 		return nil, err
 	}
 	return drop(ctx, tx, "trigger", names)
 }
 
-// withoutTriggers drops the triggers, so that the user's SQL fires none, and returns them.
-func withoutTriggers(ctx context.Context, c *sql.Conn) (dropped []entry, err error) {
+// withoutTriggers drops all triggers in a transaction of its own, and returns them.
+func withoutTriggers(ctx context.Context, c *sql.Conn) ([]entry, error) {
 	tx, err := c.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer tx.Rollback() // after a commit it does nothing
-	rows, err := tx.QueryContext(ctx, "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger'")
+	dropped, err := dropTriggers(ctx, tx)
 	if err != nil {
-		return nil, err
-	}
-	for rows.Next() {
-		e := entry{kind: "trigger"}
-		if err := rows.Scan(&e.name, &e.table, &e.sql); err != nil {
-			return nil, errors.Join(err, rows.Close())
-		}
-		dropped = append(dropped, e)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	if _, err := dropTriggers(ctx, tx); err != nil {
 		return nil, err
 	}
 	return dropped, tx.Commit()
@@ -521,11 +508,9 @@ func recreateTriggers(ctx context.Context, c *sql.Conn, dropped []entry) error {
 		return err
 	}
 	for _, e := range dropped {
-		found, err := texts(ctx, tx,
-			"SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? COLLATE "+
-				"NOCASE", e.table)
-		if err == nil && len(found) > 0 {
-			err = execute(ctx, tx, []string{e.sql})
+		found, err := relationExists(ctx, tx, e.table)
+		if err == nil && found {
+			err = execute(ctx, tx, e.sql)
 		}
 		if err != nil {
 			return err
@@ -534,10 +519,16 @@ func recreateTriggers(ctx context.Context, c *sql.Conn, dropped []entry) error {
 	return tx.Commit()
 }
 
+// relationExists reports whether there is a table or view with this name.
+func relationExists(ctx context.Context, q querier, name string) (found bool, err error) {
+	err = q.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type IN ('table', 'view') "+
+		"AND name = ? COLLATE NOCASE)", name).Scan(&found)
+	return found, err
+}
+
 // dropIndexes drops the indexes of a table that a change of these columns can affect, except those
-// of constraints, and returns the statements that recreate them. Building an index again is faster
-// than updating it row by row.
-func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string) ([]string, error) {
+// of constraints, and returns them. Building an index again is faster than updating it row by row.
+func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string) ([]entry, error) {
 	list, err := json.Marshal(columns)
 	if err != nil {
 		return nil, err
@@ -551,9 +542,9 @@ func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string
 	return drop(ctx, tx, "index", names)
 }
 
-// drop drops triggers or indexes, and returns the statements that recreate them. The statements
-// come from the file, so drop checks each of them first.
-func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (recreate []string, err error) {
+// drop drops triggers or indexes, and returns them. It first checks the SQL of each, which comes
+// from the file, so that it is safe to recreate them.
+func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (dropped []entry, err error) {
 	for _, name := range names {
 		e := entry{kind: kind, name: name}
 		err := tx.QueryRowContext(ctx, "SELECT tbl_name, sql FROM sqlite_schema WHERE type = ? AND name = ?",
@@ -562,17 +553,27 @@ func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (recreat
 			err = e.check()
 		}
 		if err == nil {
-			err = execute(ctx, tx, []string{"DROP " + kind + " " + quote(name)})
+			err = execute(ctx, tx, "DROP "+kind+" "+quote(name))
 		}
 		if err != nil {
 			return nil, err
 		}
-		recreate = append(recreate, e.sql)
+		dropped = append(dropped, e)
 	}
-	return recreate, nil
+	return dropped, nil
 }
 
-func execute(ctx context.Context, tx *sql.Tx, statements []string) error {
+// recreate creates objects again that [drop] has dropped.
+func recreate(ctx context.Context, tx *sql.Tx, dropped []entry) error {
+	for _, e := range dropped {
+		if err := execute(ctx, tx, e.sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func execute(ctx context.Context, tx *sql.Tx, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
@@ -602,7 +603,7 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 
 // rebuildIndex rebuilds a full-text index from its content.
 func rebuildIndex(ctx context.Context, tx *sql.Tx, name string) error {
-	return execute(ctx, tx, []string{fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')", quote(name))})
+	return execute(ctx, tx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')", quote(name)))
 }
 
 // openMasking opens the file with the function snapcli_mask(number, value, ...), which applies the
@@ -666,10 +667,10 @@ func textOf(value driver.Value) string {
 	return fmt.Sprint(value)
 }
 
-// apply masks a value. If possible, the result has the same storage class as the value. If the result
-// is a number that is too large for an integer, it is masked again: different integers then stay
-// different if the mask is a permutation. If a mask changes the letter of an exponent, it gets the
-// number without exponent.
+// apply masks a value. If possible, the result has the same storage class as the value. A result
+// that is too large for an integer is masked again, so that different integers stay different if
+// the mask is a permutation. If a mask changes the letter of an exponent, the value is masked again
+// in a form without an exponent.
 func apply(mask engine.Mask, value driver.Value) driver.Value {
 	if value == nil {
 		return nil
@@ -708,6 +709,6 @@ func apply(mask engine.Mask, value driver.Value) driver.Value {
 	return masked
 }
 
-// maxRepeats limits how often a result is masked again. One in ten numbers of 19 digits is too
-// large.
+// maxRepeats limits how often a result is masked again. About one in ten numbers of 19 digits is
+// too large.
 const maxRepeats = 100

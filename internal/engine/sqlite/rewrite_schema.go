@@ -16,18 +16,21 @@ func rewriteSchema(ctx context.Context, tx *sql.Tx, see func(kind, name string, 
 	if see == nil {
 		return nil
 	}
-	all, err := definitions(ctx, tx)
+	all, err := entriesOf(ctx, tx)
 	if err != nil {
 		return err
 	}
 	writable := false
 	for _, e := range all {
+		if e.sql == "" {
+			continue
+		}
 		text := []byte(e.sql)
 		if see(e.kind, e.name, text); string(text) == e.sql {
 			continue
 		}
 		if !writable {
-			if err := execute(ctx, tx, []string{"PRAGMA writable_schema = on"}); err != nil {
+			if err := execute(ctx, tx, "PRAGMA writable_schema = on"); err != nil {
 				return err
 			}
 			writable = true
@@ -45,23 +48,5 @@ func rewriteSchema(ctx context.Context, tx *sql.Tx, see func(kind, name string, 
 	if !writable {
 		return nil
 	}
-	return execute(ctx, tx, []string{"PRAGMA writable_schema = off"})
-}
-
-// definitions returns the objects of a schema that have SQL.
-func definitions(ctx context.Context, tx *sql.Tx) ([]entry, error) {
-	rows, err := tx.QueryContext(ctx, "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []entry
-	for rows.Next() {
-		var e entry
-		if err := rows.Scan(&e.kind, &e.name, &e.table, &e.sql); err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-	}
-	return all, rows.Err()
+	return execute(ctx, tx, "PRAGMA writable_schema = off")
 }

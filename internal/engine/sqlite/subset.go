@@ -129,7 +129,7 @@ func (c *subsetter) choose(ctx context.Context, want engine.Subset) error {
 	if err := rebuildSearch(ctx, c.tx); err != nil {
 		return err
 	}
-	if err := execute(ctx, c.tx, triggers); err != nil {
+	if err := recreate(ctx, c.tx, triggers); err != nil {
 		return err
 	}
 	c.keys, err = foreignKeys(ctx, c.tx)
