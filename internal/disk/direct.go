@@ -2,7 +2,7 @@ package disk
 
 import "os"
 
-// sector is the alignment of offset and length of a direct write that all common disks accept.
+// sector is an alignment that all common disks accept for the offset and length of a direct write.
 const sector = 4096
 
 // WriteAt writes content to file at an offset. direct is the same file opened by [OpenDirect], or

@@ -18,14 +18,8 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 		return "", statementError(err)
 	}
 	value, err := engine.Answer(rows)
-	return value, statementErrorOf(err)
-}
-
-// statementErrorOf is like statementError, but returns nil and errors that do not come from SQLite
-// unchanged.
-func statementErrorOf(err error) error {
-	if code(err) == 0 {
-		return err
+	if code(err) != 0 {
+		err = statementError(err)
 	}
-	return statementError(err)
+	return value, err
 }

@@ -150,7 +150,7 @@ func requireRoom(path, dir string) error {
 	return engine.NoRoom(info.Size(), "in "+dir, free)
 }
 
-// nextSuffix is the end of the name of the copy that Reset makes.
+// nextSuffix is the end of the name of the file in which Reset prepares the new content.
 const nextSuffix = "-next"
 
 // Reset implements [engine.Cloner]. It cannot end other processes' connections, so it returns a
@@ -161,7 +161,7 @@ func (Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) 
 		return err
 	}
 	next := place + nextSuffix
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeFile(next); err != nil {
 		return failure(place, err)
 	}
 	if err := copyFile(ctx, from, next, o); err != nil {
@@ -193,18 +193,18 @@ func (Engine) Recover(_ context.Context, raw string) error {
 
 // Drop implements [engine.Cloner].
 func (e Engine) Drop(ctx context.Context, raw string) error {
-	if err := e.Recover(ctx, raw); err != nil {
-		return err
-	}
 	path, err := cloneFile(raw)
-	if err != nil {
-		return failure(path, err)
+	if err == nil {
+		err = e.Recover(ctx, raw)
 	}
-	err = errors.Join(removeFile(path), sweepAll(path))
-	removeSides(path)
+	if err == nil {
+		err = errors.Join(removeFile(path), sweepAll(path))
+		removeSides(path)
+	}
 	return failure(path, err)
 }
 
+// removeFile removes a file if it exists.
 func removeFile(path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,9 +20,9 @@ type catalog struct {
 	columns int                   // number of columns of the ordinary tables
 }
 
-// allColumns limits the columns of all tables of a file together, because a parsed column needs up
-// to a hundred times as much memory as its SQL.
-const allColumns = 100_000
+// maxTotalColumns is the maximum number of columns of all tables of a file together. A parsed
+// column needs up to a hundred times as much memory as its SQL.
+const maxTotalColumns = 100_000
 
 // catalogOf parses the entries of a file's schema. For entries that are programs or cannot be
 // parsed, it lists only the names.
@@ -73,7 +73,7 @@ func (c *catalog) addVirtual(e entry) {
 
 func (c *catalog) addTable(e entry) {
 	d, err := tableDefinition(e.sql)
-	if c.columns += len(d.Columns); c.columns > allColumns || err != nil ||
+	if c.columns += len(d.Columns); c.columns > maxTotalColumns || err != nil ||
 		d.Name.Name != charset.Readable(e.name) || !describable(d.Table) {
 		c.program("table", e)
 		return
@@ -104,7 +104,7 @@ func (c *catalog) addOther(e entry) {
 	}
 	d, known := c.tables[strings.ToLower(e.table)]
 	if !known {
-		return // the index of a shadow table, or of a table that is left out
+		return // the index of a shadow table, or of a table that is listed as a program
 	}
 	index, kind := indexDefinition(e, d)
 	if kind != "" {
@@ -118,7 +118,6 @@ func (c *catalog) addOther(e entry) {
 // second result is the kind under which it is listed as a program, such as "expression index".
 // Otherwise, the second result is "".
 func indexDefinition(e entry, d definition) (schema.Index, string) {
-	const expression, partial = "expression index", "partial index"
 	index := schema.Index{Name: charset.Readable(e.name)}
 	list, err := tokens(e.sql)
 	if err != nil || e.check() != nil {
@@ -137,12 +136,12 @@ func indexDefinition(e entry, d definition) (schema.Index, string) {
 			column.Name = d.Columns[at].Name
 		}
 		if err != nil || at < 0 || d.Columns[at].Computed || len(p.programs) > 0 {
-			return index, expression
+			return index, "expression index"
 		}
 		index.Columns = append(index.Columns, column)
 	}
 	if !p.accept(")") || !p.done() {
-		return index, partial
+		return index, "partial index"
 	}
 	return index, ""
 }
@@ -166,8 +165,8 @@ func entriesOf(ctx context.Context, q querier) ([]entry, error) {
 	return all, rows.Err()
 }
 
-// describe describes an open database as data. If the columns that SQLite reports for a table
-// differ from its parsed statement, or a load cannot fill the table, it is listed as a program.
+// describe describes an open database as data. It lists a table as a program if the columns that
+// SQLite reports for it differ from its parsed statement, or if a load cannot fill it.
 func describe(ctx context.Context, q querier) (*schema.Schema, error) {
 	entries, err := entriesOf(ctx, q)
 	if err != nil {

@@ -33,7 +33,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if !file.Mode().IsRegular() {
 		return engine.Info{}, snap.Usage(fmt.Sprintf("%s is not a file", path), "use sqlite:///path/to/file")
 	}
-	s := &scratch{path: path, o: o}
+	s := &scratch{path: path, o: o, mode: "ro"}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.checkSource(ctx) })
 	var info engine.Info
@@ -54,7 +54,7 @@ func (s *scratch) checkSource(ctx context.Context) error {
 	defer db.Close()
 	checks, err := s.checks(ctx, db, engine.Info{})
 	if err == nil {
-		err = (&scratch{path: s.path, o: s.o, mode: "ro"}).check(ctx, checks)
+		err = s.check(ctx, checks)
 	}
 	var wrong *snap.Error
 	if errors.As(err, &wrong) && wrong.Code == snap.CodeCorrupt {
@@ -88,18 +88,17 @@ func (s *scratch) dump(ctx context.Context, w io.Writer) (engine.Info, error) {
 	return info, failure(s.path, err)
 }
 
-// noTables is the error of a dump of an empty file.
+// noTables returns the error for an empty file, which cannot be dumped.
 func noTables() error {
 	return snap.Invalid("the SQLite database has no tables", "create its tables first")
 }
 
 // dump writes all pages as the transaction sees them.
 func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engine.Info, error) {
-	info := engine.Info{ServerVersion: version(ctx), Exists: true}
+	info := engine.Info{ServerVersion: codes.SQLITE_VERSION, Exists: true}
 	var size, count int64
-	err := tx.QueryRowContext(ctx, "SELECT page_size, page_count FROM pragma_page_size, pragma_page_count").Scan(&size,
-		&count)
-	if err != nil {
+	if err := tx.QueryRowContext(ctx,
+		"SELECT page_size, page_count FROM pragma_page_size, pragma_page_count").Scan(&size, &count); err != nil {
 		return info, err
 	}
 	if count == 0 {

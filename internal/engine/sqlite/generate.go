@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,9 +10,9 @@ import (
 	"snap/internal/schema"
 )
 
-// This file generates SQL from a description. Names are quoted here, and strings and numbers are
-// printed as expressions by package schema. Every other word comes from this file, except the words
-// of types, which typeText checks.
+// This file generates SQL from a description that may be hostile. It quotes all names. Package
+// schema prints strings, numbers and other expressions. Every other word comes from this file,
+// except the words of types, which typeText checks.
 
 // createTable returns the statement that creates a table, without its computed columns.
 func createTable(t schema.Table) (string, error) {
@@ -225,10 +226,9 @@ func createVirtual(t schema.Table) (string, error) {
 		args = append(args, text)
 	}
 	wrong := len(t.Columns) == 0 || t.Virtual != fts5 && (t.Virtual != rtree || len(t.Options) > 0 || !isTree(t))
-	names := make([]string, 0, len(t.Options))
-	for name, value := range t.Options {
-		wrong = wrong || !searchOption(name, value)
-		names = append(names, name)
+	for _, name := range slices.Sorted(maps.Keys(t.Options)) {
+		wrong = wrong || !searchOption(name, t.Options[name])
+		args = append(args, name+"="+schema.QuoteText(schema.SQLite, t.Options[name]))
 	}
 	if wrong {
 		return "", &snap.Error{
@@ -236,10 +236,6 @@ func createVirtual(t schema.Table) (string, error) {
 			Detail: fmt.Sprintf("the snapshot's description of the virtual table %q is not supported", t.Name.Name),
 			Hint:   "ask for a rebuilt snapshot",
 		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		args = append(args, name+"="+schema.QuoteText(schema.SQLite, t.Options[name]))
 	}
 	return "CREATE VIRTUAL TABLE " + quote(t.Name.Name) + " USING " + t.Virtual + "(" + strings.Join(args, ", ") +
 		")", nil

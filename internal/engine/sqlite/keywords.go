@@ -1,6 +1,9 @@
 package sqlite
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // keywords are the keywords of SQLite's grammar. None of them can be part of a type, so that a type
 // can never contain a clause.
@@ -31,12 +34,7 @@ func isTypeWord(word string) bool {
 func affinity(name string) string {
 	name = strings.ToUpper(name)
 	has := func(words ...string) bool {
-		for _, word := range words {
-			if strings.Contains(name, word) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) })
 	}
 	switch {
 	case name == "":

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
 
+	"snap/internal/disk"
 	"snap/internal/engine"
 )
 
@@ -57,19 +59,18 @@ func (s *scratch) release() {
 	}
 }
 
+// tempFiles returns the scratch files next to a database, or their lock files, by the end of their
+// names.
+func tempFiles(place, suffix string) []string {
+	prefix := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(tempPrefix(place))
+	return disk.Glob(filepath.Dir(place), prefix+"*"+suffix)
+}
+
 // leftBehind returns the abandoned scratch files next to a database, and old lock files without a
 // scratch file.
 func leftBehind(place string) []string {
-	pattern := escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix
-	files, _ := filepath.Glob(pattern)
-	var all []string
-	for _, path := range files {
-		if abandoned(path) {
-			all = append(all, path)
-		}
-	}
-	locks, _ := filepath.Glob(pattern + lockSuffix)
-	for _, path := range locks {
+	all := slices.DeleteFunc(tempFiles(place, tempSuffix), func(path string) bool { return !abandoned(path) })
+	for _, path := range tempFiles(place, tempSuffix+lockSuffix) {
 		if _, err := os.Stat(strings.TrimSuffix(path, lockSuffix)); err != nil && old(path) {
 			all = append(all, path)
 		}
@@ -97,13 +98,11 @@ func old(path string) bool {
 	return err == nil && time.Since(info.ModTime()) > 24*time.Hour
 }
 
-// sweepAll does the same as [sweep]. It also removes the lock files of processes that were killed
-// before they created their scratch files. The caller must prevent new loads into the database.
+// sweepAll is like [sweep], but also removes the lock files of processes that were killed before
+// they created their scratch files. The caller must prevent new loads into the database.
 func sweepAll(place string) error {
 	_, err := sweep(place)
-	locks, _ := filepath.Glob(escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix +
-		lockSuffix)
-	for _, path := range locks {
+	for _, path := range tempFiles(place, tempSuffix+lockSuffix) {
 		lock := flock.New(path)
 		if free, failed := lock.TryLock(); free && failed == nil {
 			err = errors.Join(err, os.Remove(path), lock.Unlock())
@@ -158,9 +157,4 @@ func placeOf(raw string) (string, error) {
 		path = real
 	}
 	return path, nil
-}
-
-// escape returns a glob pattern that matches only path.
-func escape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

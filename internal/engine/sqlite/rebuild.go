@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"slices"
@@ -59,8 +58,8 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 	return foreignFailure(err)
 }
 
-// described returns info with only those tables that are in its description. The description lacks
-// tables that are listed as programs, and tables that store the content of virtual tables.
+// described returns info without the tables that are missing from its description: tables that are
+// listed as programs, and tables that store the content of virtual tables.
 func described(info engine.Info) engine.Info {
 	if info.Schema == nil {
 		return info
@@ -92,12 +91,7 @@ func (s *scratch) unpackForeign(ctx context.Context, d engine.Dump) (*os.File, e
 	if err != nil {
 		return nil, fmt.Errorf("create a temporary file: %w", err)
 	}
-	in, err := d.Open()
-	if err == nil {
-		defer in.Close()
-		_, err = io.Copy(&engine.Counter{W: file, O: s.o, Of: d.Size}, engine.Reader(ctx, in))
-	}
-	if err != nil {
+	if err := s.copy(ctx, file, d); err != nil {
 		file.Close()
 		os.Remove(file.Name())
 		return nil, err
@@ -201,8 +195,8 @@ const maxValue = 4 * btree.MaxRow
 func (b *builder) build(ctx context.Context, path string) error {
 	db, err := confine(ctx, &sqlite3.Driver{}, path, url.Values{
 		"mode": {"rw"}, "_dqs": {strconv.FormatBool(b.withPrograms)},
-		"_pragma": {b.pageSize(), b.encoding(), b.autoVacuum(), "journal_mode(off)", noSync,
-			"cache_size(-4096)", "locking_mode(exclusive)", "foreign_keys(0)", "temp_store(1)"},
+		"_pragma": {fmt.Sprintf("page_size(%d)", b.file.PageSize), b.encoding(), b.autoVacuum(), "journal_mode(off)",
+			noSync, "cache_size(-4096)", "locking_mode(exclusive)", "foreign_keys(0)", "temp_store(1)"},
 	})
 	if err != nil {
 		return err
@@ -223,8 +217,6 @@ func (b *builder) build(ctx context.Context, path string) error {
 	}
 	return nil
 }
-
-func (b *builder) pageSize() string { return fmt.Sprintf("page_size(%d)", b.file.PageSize) }
 
 func (b *builder) encoding() string {
 	name := "UTF-8"
@@ -393,7 +385,7 @@ func hasAutoIncrement(t schema.Table) bool {
 func (b *builder) programs(ctx context.Context) error {
 	for _, kind := range []string{"index", "view", "trigger"} {
 		for _, e := range b.catalog.entries {
-			if e.kind != kind || !b.announced(e) {
+			if e.kind != kind || !b.isProgram(e) {
 				continue
 			}
 			if err := e.check(); err != nil {
@@ -422,8 +414,8 @@ func (b *builder) leftOut(kind, name string) {
 	b.o.Notify(fmt.Sprintf("left out: the %s %s, which cannot be rebuilt from rows", kind, name))
 }
 
-// announced reports whether the description lists an entry as a program.
-func (b *builder) announced(e entry) bool {
+// isProgram reports whether the description lists an entry as a program.
+func (b *builder) isProgram(e entry) bool {
 	return slices.ContainsFunc(b.schema.Programs, func(p schema.Program) bool {
 		return p.Name.Name == charset.Readable(e.name) && (p.Kind == e.kind || e.kind == "index" &&
 			strings.HasSuffix(p.Kind, " index"))

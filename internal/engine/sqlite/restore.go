@@ -136,14 +136,14 @@ func checkSchema(file *os.File) error {
 	return nil
 }
 
+// copy writes the bytes of the dump into a file.
 func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error {
 	in, err := d.Open()
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out := &engine.Counter{W: file, O: s.o, Of: d.Size}
-	_, err = io.Copy(out, engine.Reader(ctx, in))
+	_, err = io.Copy(&engine.Counter{W: file, O: s.o, Of: d.Size}, engine.Reader(ctx, in))
 	return err
 }
 

@@ -23,7 +23,7 @@ type layout struct {
 	insert  []int    // indexes of the inserted values, in the order of columns
 	columns []string // the columns of insert, without the rowid
 	keyed   bool     // the table is WITHOUT ROWID
-	needed  int      // minimum number of values in a row, because the defaults of these columns are left out
+	needed  int      // minimum number of values in a row; a shorter row would need a default that is a program
 }
 
 // layoutOf returns the layout of a table. Virtual generated columns are not stored, and a table

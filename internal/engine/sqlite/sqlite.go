@@ -70,7 +70,7 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	if err != nil {
 		return engine.Info{}, err
 	}
-	info := engine.Info{ServerVersion: version(ctx)}
+	info := engine.Info{ServerVersion: codes.SQLITE_VERSION}
 	file, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return info, nil
@@ -103,17 +103,6 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 func isEmpty(ctx context.Context, q querier) (empty bool, err error) {
 	err = q.QueryRowContext(ctx, "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)").Scan(&empty)
 	return empty, err
-}
-
-func version(ctx context.Context) string {
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		return ""
-	}
-	defer db.Close()
-	var v string
-	_ = db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&v)
-	return v
 }
 
 // querier is a database, a connection or a transaction.
@@ -212,8 +201,8 @@ func code(err error) int {
 // *snap.Error.
 func failure(path string, err error) error {
 	var already *snap.Error
-	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) || errors.Is(err,
-		context.DeadlineExceeded) {
+	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	e := &snap.Error{Code: snap.CodeDatabase, Cause: err}
@@ -233,7 +222,8 @@ func failure(path string, err error) error {
 		e.Detail = fmt.Sprintf("there is no space left on the disk that holds %s", path)
 		e.Hint = "free some space and try again; the database is unchanged"
 	case errors.Is(err, os.ErrNotExist):
-		return missing(path)
+		return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no database file %s", path),
+			Hint: "check the target's URL with `snapcli targets`"}
 	case errors.Is(err, os.ErrPermission) || code(err) == codes.SQLITE_READONLY ||
 		code(err) == codes.SQLITE_PERM || code(err) == codes.SQLITE_CANTOPEN:
 		e.Detail = fmt.Sprintf("the database %s cannot be opened", path)
@@ -242,12 +232,4 @@ func failure(path string, err error) error {
 		e.Detail = fmt.Sprintf("SQLite failed on %s: %s", path, strings.TrimSpace(err.Error()))
 	}
 	return e
-}
-
-func missing(path string) error {
-	return &snap.Error{
-		Code:   snap.CodeNotFound,
-		Detail: fmt.Sprintf("there is no database file %s", path),
-		Hint:   "check the target's URL with `snapcli targets`",
-	}
 }

@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
+	sqlite3 "modernc.org/sqlite"
+
 	"snap"
 	"snap/internal/disk"
 	"snap/internal/engine"
-
-	sqlite3 "modernc.org/sqlite"
 )
 
 // Swap implements [engine.Scratch]. It renames the scratch file while nobody else can use the old
@@ -39,11 +39,11 @@ func (s *scratch) Swap(ctx context.Context, _ bool) error {
 }
 
 // seize locks the old database exclusively and moves its write-ahead log into its file. Call
-// release after the rename. Unless only an empty database may be replaced, seize does not open a
-// missing or empty file, and only removes the side files of an earlier database.
+// release after the rename. If the old file is missing or empty, seize does not open it, and only
+// removes the side files of an earlier database.
 //
-// If only an empty database may be replaced, seize creates a missing database, so that there is a
-// file to lock. Nobody can then fill the database between the check and the rename.
+// If only an empty database may be replaced, seize locks an empty file too, and creates a missing
+// one. Nobody can then fill the database between the check and the rename.
 func (s *scratch) seize(ctx context.Context) (release func(), err error) {
 	if s.o.OnlyIfEmpty {
 		if err := create(s.place); err != nil {

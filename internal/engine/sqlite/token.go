@@ -63,8 +63,10 @@ func nextToken(s string) (tokenKind, int) {
 		return skipped, lineComment(s)
 	case strings.HasPrefix(s, "/*"):
 		return skipped, blockComment(s)
-	case c == '\'' || c == '"' || c == '`':
-		return quoteKind(c), quotedLength(s)
+	case c == '\'':
+		return stringToken, quotedLength(s)
+	case c == '"' || c == '`':
+		return quotedToken, quotedLength(s)
 	case c == '[':
 		return quotedToken, strings.IndexByte(s, ']') + 1
 	case (c == 'x' || c == 'X') && len(s) > 1 && s[1] == '\'':
@@ -91,13 +93,6 @@ func blockComment(s string) int {
 		return end + 4
 	}
 	return 0
-}
-
-func quoteKind(c byte) tokenKind {
-	if c == '\'' {
-		return stringToken
-	}
-	return quotedToken
 }
 
 // quotedLength returns the length of a quoted string, in which quotes are doubled. It returns 0 if

@@ -34,7 +34,7 @@ func users(path string) []string {
 }
 
 // hasOpen reports whether a process has a file open. A machine can have tens of thousands of open
-// files, so hasOpen allocates no memory for each of them.
+// files, so hasOpen reads all links into one buffer.
 func hasOpen(pid int, file string) bool {
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {

@@ -137,7 +137,7 @@ type walk struct {
 	*File
 	rowids   bool // the rows of the tree have rowids; otherwise it is a tree of keys
 	row      func(rowid int64, payload []byte) error
-	levels   [][]byte // a buffer with a page for each level
+	levels   [][]byte // one page buffer for each level
 	overflow []byte
 	long     []byte // a payload that includes overflow pages
 	last     int64  // the previous rowid, if any
