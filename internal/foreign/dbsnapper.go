@@ -67,9 +67,8 @@ func (r *dbsnapper) path(p string) string {
 func (r *dbsnapper) profile(t *tree) {
 	for _, key := range []string{"access_key", "secret_key", "awscli_profile", "access_key_id", "secret_access_key"} {
 		if c := t.get(key); c != nil {
-			r.left(c,
-				"credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and "+
-					"AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
+			r.left(c, "credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and "+
+				"AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
 		}
 	}
 	provider, bucket := strings.ToLower(t.value("provider")), t.value("bucket")
@@ -82,10 +81,8 @@ func (r *dbsnapper) profile(t *tree) {
 		r.left(t, "has no bucket")
 		return
 	case provider == "r2" && endpoint == "":
-		r.left(t,
-			"has no endpoint: add the storage profile with "+
-				"s3://%s?endpoint=https://ACCOUNT.r2.cloudflarestorage.com",
-			bucket)
+		r.left(t, "has no endpoint: add the storage profile with "+
+			"s3://%s?endpoint=https://ACCOUNT.r2.cloudflarestorage.com", bucket)
 		return
 	case provider != "" && provider != "s3" && provider != "r2" && endpoint == "":
 		r.left(t, "has an unknown provider: %s", provider)
@@ -113,13 +110,12 @@ func (r *dbsnapper) target(t *tree) {
 		r.left(t, "is not a valid target name")
 		return
 	}
-	out := Target{Name: name}
 	from := t
 	if s := t.get("snapshot"); s != nil { // since version 2
 		from = s
 	}
-	out.Source, out.Destination = r.url(name, "source", from.get("src_url")),
-		r.url(name, "destination", from.get("dst_url"))
+	out := Target{Name: name, Source: r.url(name, "source", from.get("src_url")),
+		Destination: r.url(name, "destination", from.get("dst_url"))}
 	if shown := t.get("name"); shown != nil && shown.text != t.name {
 		r.left(shown, "snapcli allows one name for a target: %s", name)
 	}
@@ -138,9 +134,8 @@ func (r *dbsnapper) target(t *tree) {
 	}
 	for _, key := range []string{"share", "sso_groups"} {
 		if s := t.get(key); s != nil {
-			r.left(s,
-				"share pushed snapshots with `snapcli cloud snapshots share ID --group GROUP`, or share every new "+
-					"one with `snapcli cloud channels add`")
+			r.left(s, "share pushed snapshots with `snapcli cloud snapshots share ID --group GROUP`, or share "+
+				"every new one with `snapcli cloud channels add`")
 		}
 	}
 	r.subset(out, t.get("subset"))
@@ -187,7 +182,7 @@ func variableOf(target, role string) string {
 	}, strings.ToUpper(target+"_"+role+"_PASSWORD"))
 }
 
-// sanitize converts the SQL that masks.
+// sanitize converts the SQL that masks. s is the sanitize section of the target, or nil.
 func (r *dbsnapper) sanitize(out *Target, s, target *tree) {
 	file := s.get("query_file")
 	if file == nil {

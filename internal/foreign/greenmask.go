@@ -1,10 +1,12 @@
 package foreign
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,7 +70,8 @@ type greenmask struct {
 
 var reference = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
 
-// variables rewrites references to environment variables in the syntax of snapcli.
+// variables returns a setting with its references to environment variables in the syntax of
+// snapcli.
 func (g *greenmask) variables(t *tree) string {
 	return reference.ReplaceAllStringFunc(t.text, func(s string) string {
 		m := reference.FindStringSubmatch(s)
@@ -78,8 +81,8 @@ func (g *greenmask) variables(t *tree) string {
 		case m[3] != "":
 			return "${" + m[3] + "}"
 		case m[2] != "" && !strings.HasPrefix(m[2], "?"):
-			g.Left = append(g.Left, Left{t.line, t.path, "a default has no equivalent: set the environment variable " +
-				m[1]})
+			g.Left = append(g.Left,
+				Left{t.line, t.path, "a default has no equivalent: set the environment variable " + m[1]})
 		}
 		return "${" + m[1] + "}"
 	})
@@ -145,26 +148,20 @@ func conninfo(text string) map[string]string {
 func postgresURL(words map[string]string) string {
 	u := url.URL{Scheme: "postgres", Path: "/" + words["dbname"]}
 	q := url.Values{}
-	host, port := words["host"], words["port"]
-	switch {
-	case strings.HasPrefix(host, "/"):
+	host, port := cmp.Or(words["host"], "localhost"), words["port"]
+	if strings.HasPrefix(host, "/") { // a socket
 		q.Set("host", host)
 		if port != "" {
 			q.Set("port", port)
 		}
-	case host == "":
-		host = "localhost"
-		fallthrough
-	default:
+	} else {
 		u.Host = host
 		if port != "" {
 			u.Host = net.JoinHostPort(host, port)
 		}
 	}
 	for key, value := range words {
-		switch key {
-		case "host", "port", "dbname", "user", "password":
-		default:
+		if !slices.Contains([]string{"host", "port", "dbname", "user", "password"}, key) {
 			q.Set(key, value)
 		}
 	}
@@ -265,25 +262,21 @@ func (g *greenmask) transformer(table string, t *tree) {
 			column = c.value("name")
 		}
 		mask, exact := maskOf(name, params, c)
-		label := table + "." + column
+		report := func(why string, args ...any) {
+			g.Left = append(g.Left, Left{t.line, table + "." + column, fmt.Sprintf(why, args...)})
+		}
 		if mask == "" {
-			g.Left = append(g.Left,
-				Left{t.line, label,
-					fmt.Sprintf("%s has no equivalent: the column has no rule, and sanitizing stops there until it "+
-						"has one",
-						name)})
+			report("%s has no equivalent: the column has no rule, and sanitizing stops there until it has one", name)
 			continue
 		}
 		if !exact {
-			g.Left = append(g.Left,
-				Left{t.line, label, fmt.Sprintf("%s became %s, which produces different values", name, mask)})
+			report("%s became %s, which produces different values", name, mask)
 		}
 		if references {
 			mask = toReferences(mask)
 		}
 		if !g.rules.set(table, column, mask) {
-			g.Left = append(g.Left,
-				Left{t.line, label, fmt.Sprintf("has several transformers: only the last one, %s, is used", name)})
+			report("has several transformers: only the last one, %s, is used", name)
 		}
 	}
 	if keep := params.get("keep_null"); keep != nil && keep.text == "false" {
@@ -304,8 +297,7 @@ func toReferences(mask string) string {
 func maskOfMasking(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
 		"email": "email", "mobile": "phone", "tel": "phone", "telephone": "phone", "addr": "address",
-		"address": "address",
-		"id":      "format", "credit": "format", "credit_cart": "format",
+		"address": "address", "id": "format", "credit": "format", "credit_cart": "format",
 	}[name]
 	return mask, ok
 }
@@ -316,13 +308,15 @@ func maskOf(name string, params, column *tree) (mask string, exact bool) {
 	if m, ok := sameMask(name); ok {
 		return m, true
 	}
-	if m, ok := nearMask(name); ok {
-		return m, false
+	if m, exact, ok := rangeMask(name, params); ok {
+		return m, exact
 	}
-	if m, exact, ok := settingsMask(name, params); ok {
+	if m, exact, ok := listedMask(name, params); ok {
 		return m, exact
 	}
 	switch name {
+	case "RandomString", "RandomAmountWithCurrency":
+		return "format", false
 	case "Masking":
 		if m, ok := maskOfMasking(params.value("type")); ok {
 			return m, false
@@ -338,8 +332,7 @@ func maskOf(name string, params, column *tree) (mask string, exact bool) {
 	case "NoiseDate":
 		return shiftMask(params), false
 	case "Template":
-		m, _ := templateMask(params.value("template"))
-		return m, false
+		return templateMask(params.value("template")), false
 	case "RandomPerson":
 		return personMask(column.value("template"))
 	case "RealAddress":
@@ -349,10 +342,7 @@ func maskOf(name string, params, column *tree) (mask string, exact bool) {
 }
 
 func noiseMask(params *tree) string {
-	ratio := params.number("max_ratio")
-	if ratio == 0 {
-		ratio = params.number("ratio")
-	}
+	ratio := cmp.Or(params.number("max_ratio"), params.number("ratio"))
 	if ratio <= 0 || ratio > 1 {
 		return ""
 	}
@@ -360,11 +350,7 @@ func noiseMask(params *tree) string {
 }
 
 func shiftMask(params *tree) string {
-	ratio := params.value("max_ratio")
-	if ratio == "" {
-		ratio = params.value("ratio")
-	}
-	days := daysOf(ratio)
+	days := daysOf(cmp.Or(params.value("max_ratio"), params.value("ratio")))
 	if days <= 0 {
 		return ""
 	}

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,12 +42,7 @@ func (r *ruleSet) text(from string) string {
 		"# snapcli sanitize TARGET --init --rules all.rules.yaml\ntables:\n", snap.CleanText(from))
 	for _, table := range r.tables {
 		fmt.Fprintf(&b, "  %s:\n    columns:\n", key(table))
-		columns := make([]string, 0, len(r.rules[table]))
-		for column := range r.rules[table] {
-			columns = append(columns, column)
-		}
-		slices.Sort(columns)
-		for _, column := range columns {
+		for _, column := range slices.Sorted(maps.Keys(r.rules[table])) {
 			fmt.Fprintf(&b, "      %s: %s\n", key(column), r.rules[table][column])
 		}
 	}

@@ -11,8 +11,9 @@ import (
 var action = regexp.MustCompile(`^-?\s*\.Get(?:Raw)?ColumnValue\s+["` + "`" + `]([^"` + "`" + `{}|]+)["` + "`" +
 	`]((?:\s*\|\s*(?:lower|upper|title|trim))*)\s*-?$`)
 
-// templateMask returns the mask for a Go template that only combines columns of the row.
-func templateMask(text string) (mask string, ok bool) {
+// templateMask returns the mask for a Go template that only combines columns of the row, or "" for
+// any other template.
+func templateMask(text string) string {
 	var out strings.Builder
 	braces := strings.NewReplacer("{", "{{", "}", "}}")
 	for text != "" {
@@ -24,13 +25,13 @@ func templateMask(text string) (mask string, ok bool) {
 		inside, after, closed := strings.Cut(rest, "}}")
 		m := action.FindStringSubmatch(strings.TrimSpace(inside))
 		if !closed || m == nil {
-			return "", false
+			return ""
 		}
 		out.WriteString("{" + m[1] + strings.Join(strings.Fields(m[2]), "") + "}")
 		text = after
 	}
 	if out.Len() == 0 {
-		return "", false
+		return ""
 	}
-	return "{mask: template, template: " + strconv.Quote(out.String()) + "}", true
+	return "{mask: template, template: " + strconv.Quote(out.String()) + "}"
 }

@@ -54,21 +54,6 @@ func choiceOf(values ...string) string {
 	return "{mask: choice, values: [" + strings.Join(quoted, ", ") + "]}"
 }
 
-// nearMask returns the mask that hides as much as a transformer does but produces values of another
-// kind.
-func nearMask(name string) (mask string, ok bool) {
-	mask, ok = map[string]string{"RandomString": "format", "RandomAmountWithCurrency": "format"}[name]
-	return mask, ok
-}
-
-// settingsMask returns the mask for a transformer with bounds, lists of values or a pattern.
-func settingsMask(name string, params *tree) (mask string, exact, ok bool) {
-	if m, exact, ok := rangeMask(name, params); ok {
-		return m, exact, true
-	}
-	return listedMask(name, params)
-}
-
 // rangeMask returns the mask for a transformer with bounds. A computed bound has no equivalent: the
 // mask then uses its default, and exact is false.
 func rangeMask(name string, params *tree) (mask string, exact, ok bool) {
@@ -119,7 +104,7 @@ func unixTime(v string) string {
 	return v
 }
 
-// listedMask returns the mask for a transformer with lists of values or a pattern.
+// listedMask returns the mask for a transformer with a list of values, a pattern or operations.
 func listedMask(name string, params *tree) (mask string, exact, ok bool) {
 	switch name {
 	case "RandomChoice":

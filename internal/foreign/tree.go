@@ -3,6 +3,7 @@ package foreign
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,7 +166,7 @@ func (t *tree) allFields() []*tree {
 	return t.fields
 }
 
-// list returns the items and marks them as read. A scalar is a list of itself.
+// list returns the items and marks them as read. A scalar counts as a list with one item.
 func (t *tree) list() []*tree {
 	if t == nil {
 		return nil
@@ -183,7 +184,7 @@ func (t *tree) list() []*tree {
 // markRead marks the whole tree as read.
 func (t *tree) markRead() {
 	t.seen = true
-	for _, child := range append(t.fields, t.items...) {
+	for _, child := range slices.Concat(t.fields, t.items) {
 		child.markRead()
 	}
 }
@@ -193,7 +194,7 @@ func (t *tree) unread(do func(*tree)) {
 	if t == nil {
 		return
 	}
-	for _, child := range append(append([]*tree{}, t.fields...), t.items...) {
+	for _, child := range slices.Concat(t.fields, t.items) {
 		if !child.seen {
 			do(child)
 			continue
