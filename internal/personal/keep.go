@@ -8,8 +8,8 @@ import (
 // rowEnds are last words of row identifiers.
 var rowEnds = strings.Fields(`id ids uuid guid rowguid fk pk oid gid rowid kennung`)
 
-// publicIDs are names of identifiers that a table has in addition to its key and that can be
-// public.
+// publicIDs are names of identifiers that a table has in addition to its key. Other people may know
+// them.
 var publicIDs = strings.Fields(`uuid guid uid`)
 
 // byEnds are last words of references to the person who performed an action.

@@ -37,7 +37,7 @@ type Column struct {
 	Comment   string   // the comment on the column
 	Key       bool     // it alone is the primary key of its table
 	Reference string   // the table that its foreign key references
-	Samples   []string // distinct values, without NULL
+	Samples   []string // distinct values, none of them NULL
 }
 
 // Table describes a table and its columns.
@@ -125,11 +125,11 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 	if holds(kind, c.Type) {
 		return Finding{Mask, kind, reason}, true
 	}
-	return Finding{Verdict: Undecided, Reason: fmt.Sprintf("%s, but its type is %s", reason, c.Type.Class)}, true
+	return Finding{Reason: fmt.Sprintf("%s, but its type is %s", reason, c.Type.Class)}, true
 }
 
-// byRow judges a column whose name and type are those of a row's ID, and whose name also contains
-// the words of a kind.
+// byRow judges a column that has the name and type of a row's ID, and whose name also contains the
+// words of a kind.
 func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure bool) {
 	switch {
 	case !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]):
@@ -156,9 +156,9 @@ func (j judge) ofPerson(c Column, words []string, at int) (found Finding, sure b
 		}
 	}
 	if slices.Contains(rowEnds, words[len(words)-1]) {
-		return Finding{Reason: "an identifier of " + string(Person)}, false
+		return Finding{Reason: "an identifier of a person"}, false
 	}
-	return Finding{Reason: "it can describe " + string(Person)}, false
+	return Finding{Reason: "it can describe a person"}, false
 }
 
 // byComment judges a column by the words of its comment.
@@ -170,7 +170,7 @@ func (j judge) byComment(c Column, words []string) Finding {
 	if kind == "" || c.Type.Class.isTime() && kind != Birth || kind.isFreeText() {
 		return Finding{}
 	}
-	return Finding{Verdict: Undecided, Reason: fmt.Sprintf("its comment suggests %s", kind)}
+	return Finding{Reason: fmt.Sprintf("its comment suggests %s", kind)}
 }
 
 // byType judges a column that neither its name nor its values identified as personal.
@@ -202,7 +202,7 @@ func (j judge) byType(c Column, words []string) Finding {
 	return j.byContent(c, words)
 }
 
-// row judges a column that has the name and the type of a row's ID.
+// row judges a column for which [isRow] returns true.
 func (j judge) row(c Column, words []string) Finding {
 	if j.people && len(words) > 1 && share(c.Samples, isLarge) > 0.5 {
 		return Finding{Reason: "it can be the number of a person"} // "emirates_id bigint"
@@ -215,7 +215,7 @@ func (j judge) byContent(c Column, words []string) Finding {
 	class := c.Type.Class
 	plain := class == Text && c.Type.Dims == 0
 	switch {
-	case plain && j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1:
+	case plain && j.isOpaqueKey(c, words):
 		return j.opaque(c, words)
 	case plain && j.lookup(words):
 		return Finding{Verdict: Keep, Reason: "the entry of a list, by the name of its table"}
@@ -238,7 +238,7 @@ func (j judge) byContent(c Column, words []string) Finding {
 	return Finding{Reason: "text of unknown meaning"}
 }
 
-// opaque judges a text column that has the name and the values of a row's key.
+// opaque judges a text column for which [judge.isOpaqueKey] returns true.
 func (j judge) opaque(c Column, words []string) Finding {
 	if j.people && len(words) > 1 && share(c.Samples, isNumber) > 0 {
 		return Finding{Reason: "it can be the number of a person"} // "emirates_id varchar"
@@ -271,7 +271,7 @@ func identifies(k Kind) bool {
 	return k == NationalNumber || k == TaxNumber || k == Passport || k == License || k == Vehicle
 }
 
-// isRow reports whether a column's name and type are those of a row's ID.
+// isRow reports whether a column has the name and type of a row's ID.
 func isRow(c Column, words []string) bool {
 	if c.Type.Class != Integer && c.Type.Class != UUID || len(words) == 0 || c.Type.Dims > 0 {
 		return false
@@ -281,18 +281,16 @@ func isRow(c Column, words []string) bool {
 		len(words) > 1 && (slices.Contains(byEnds, last) || strings.HasSuffix(strings.ToLower(c.Name), "id"))
 }
 
-// rowNamed reports whether a name is that of a row's key. In a table of sessions or tokens, it
-// reports false, because such a key grants access.
-func (j judge) rowNamed(words []string) bool {
+// isOpaqueKey reports whether a column has the name and the values of a row's key. In a table of
+// sessions or tokens, it returns false, because such a key grants access.
+func (j judge) isOpaqueKey(c Column, words []string) bool {
 	kind, _ := strongKind(j.table)
-	return len(words) > 0 && slices.Contains(rowEnds, words[len(words)-1]) && kind != Session && kind != Secret
+	return len(words) > 0 && slices.Contains(rowEnds, words[len(words)-1]) && kind != Session && kind != Secret &&
+		len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1
 }
 
 // generated reports whether a key's values are generated by the database or a program rather than
 // chosen by people.
 func (j judge) generated(c Column, words []string) bool {
-	if c.Type.Class == Integer || c.Type.Class == UUID {
-		return true
-	}
-	return j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1
+	return c.Type.Class == Integer || c.Type.Class == UUID || j.isOpaqueKey(c, words)
 }

@@ -1,6 +1,7 @@
 package personal
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -56,8 +57,8 @@ type Type struct {
 // typeForm matches a type as databases write it: words, arguments, words, brackets.
 var typeForm = regexp.MustCompile(`^([^()\[\]]*?)\s*(?:\(([^()]*)\))?\s*([^()\[\]]*?)\s*((?:\[\d*\])*)$`)
 
-// classOf maps whole type names to classes. It does not match parts of a name: a domain
-// "contact_hint" is not an integer.
+// classOf maps whole type names to classes. Parts of a name do not match: the domain "contact_hint"
+// is not an integer.
 var classOf = classes(map[Class]string{
 	Text: `text, character varying, varchar, character, char, bpchar, citext, name, tinytext, mediumtext, longtext,
 		clob, nvarchar, nchar, varying character, native character, string, ltree, national varchar,
@@ -124,11 +125,7 @@ func ParseType(text string) Type {
 		return w == "unsigned" || w == "signed" || w == "zerofill"
 	})
 	t.Name = strings.Join(words, " ")
-	class, known := classOf[strings.Trim(t.Name, `"`)]
-	if !known {
-		class = Other
-	}
-	t.Class = class
+	t.Class = cmp.Or(classOf[strings.Trim(t.Name, `"`)], Other)
 	t.arguments(m[2])
 	return t
 }
@@ -152,11 +149,7 @@ func (t *Type) arguments(list string) {
 	case Decimal:
 		t.Digits, t.Scale = n(0), n(1)
 	case Integer:
-		t.Length = n(0)
-		t.Bytes = 4
-		if size, ok := integerBytes[t.Name]; ok {
-			t.Bytes = size
-		}
+		t.Length, t.Bytes = n(0), cmp.Or(integerBytes[t.Name], 4)
 		if t.Name == "tinyint" && t.Length == 1 {
 			t.Class = Bool
 		}
@@ -167,8 +160,8 @@ func (t *Type) arguments(list string) {
 	}
 }
 
-// Common reports whether values of a type occur in other columns by chance, because there are
-// few possible values. Examples are times and enum labels.
+// Common reports whether values of this class, such as times and enum labels, can occur in other
+// columns by chance, because there are few possible values.
 func (c Class) Common() bool {
 	return c.isTime() || c.isNumber() || c == Bool || c == Enum || c == Interval
 }

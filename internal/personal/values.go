@@ -148,8 +148,8 @@ func isMAC(v string) bool {
 	return err == nil && strings.ContainsAny(v, ":-.")
 }
 
-// isPhone reports whether a value has the form and length of a telephone number. If two hyphens are
-// the only sign of one, the value must not have the form of a date.
+// isPhone reports whether a value has the form and length of a telephone number. If only its two
+// hyphens suggest one, the value must not have the form of a date.
 func isPhone(v string) bool {
 	n := digits(v)
 	if len(n) < 7 || len(n) > 15 || !phoneForm.MatchString(v) {

@@ -57,18 +57,18 @@ func plain(r rune) rune {
 	return r
 }
 
-// phrases are words or sequences of words to find in a name. They are parsed when they are first
-// needed, because most commands need none.
+// phrases returns words and sequences of words to find in a name. It parses them when it is first
+// called, because most commands need none.
 type phrases func() parsedPhrases
 
 // parsedPhrases is the parsed form of phrases.
 type parsedPhrases struct {
 	runs map[string][][]string // by their first word
-	long []string              // without spaces; to be searched for at both ends of longer words
+	long []string              // without spaces; to find at the beginning or the end of longer words
 }
 
-// minInside is the minimum length of a phrase that is searched for at the beginning and the end of a
-// longer word, such as "lastname" in "custlastname".
+// minInside is the minimum length of a phrase to find at the beginning or the end of a longer word,
+// such as "lastname" in "custlastname".
 const minInside = 7
 
 // listOf returns the phrases of a comma-separated list.
@@ -92,8 +92,8 @@ func parse(text string) parsedPhrases {
 	return p
 }
 
-// in returns the word number, counted from one, at which the last matching phrase ends, or 0 if none
-// matches.
+// in returns the number of the word, counted from one, at which the last matching phrase ends, or 0
+// if none matches.
 func (p phrases) in(words []string) int { return p().in(words) }
 
 func (p parsedPhrases) in(words []string) int {
