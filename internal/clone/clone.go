@@ -52,7 +52,7 @@ type Load func(ctx context.Context, url string) (leftOut string, err error)
 // Request describes a clone to create.
 type Request struct {
 	Name    string // "" for Warm
-	Number  bool   // add to Name the first number with which no clone has it
+	Number  bool   // append to Name the first number that makes it unique
 	Kind    Kind
 	Source  Source
 	Load    Load // called if there is no template yet
@@ -88,9 +88,8 @@ func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
 	return r.finish(ctx, h, err)
 }
 
-// reserve adds a clone to the record in the state Making, or uses a warm clone if there is one. from
-// is the name of the clone that the new one is a branch of, or "". It returns the clone with its
-// lock held.
+// reserve adds a clone to the record in the state Making, or uses a warm clone if there is one. It
+// returns the clone with its lock held. For a branch, from is the name of the original clone.
 func (r *Registry) reserve(ctx context.Context, q Request, from string) (h Held, err error) {
 	err = r.change(func(rec *record) (err error) {
 		if q.Number {
@@ -116,7 +115,7 @@ func (r *Registry) reserve(ctx context.Context, q Request, from string) (h Held,
 	})
 	if err == nil {
 		if _, h.URL, err = r.locate(h.Clone); err != nil && h.State == Making {
-			err = errors.Join(err, r.forgetClone(h.ID))
+			err = errors.Join(err, r.forget(h.ID))
 		}
 	}
 	if err != nil && h.release != nil {
@@ -125,7 +124,7 @@ func (r *Registry) reserve(ctx context.Context, q Request, from string) (h Held,
 	return h, err
 }
 
-// numbered returns base with the first number with which no clone has the name.
+// numbered returns base with the first number that makes it a name that no clone has.
 func (rec *record) numbered(base string) string {
 	for n := 1; ; n++ {
 		if name := fmt.Sprintf("%s-%d", base, n); rec.named(name) == nil {
@@ -157,7 +156,12 @@ func (r *Registry) CheckLimit(target string, more, limit int) error {
 }
 
 func (rec *record) checkLimit(target string, more, limit int) error {
-	n := rec.count(target)
+	n := 0
+	for _, c := range rec.Clones {
+		if c.Source.Target == target && c.Kind == Named {
+			n++
+		}
+	}
 	if more <= limit-n {
 		return nil
 	}
@@ -167,16 +171,6 @@ func (rec *record) checkLimit(target string, more, limit int) error {
 	}
 	return &snap.Error{Code: snap.CodeQuota, Detail: detail,
 		Hint: "drop some with `snapcli clones drop`, or raise clones.max of the target"}
-}
-
-// count returns the number of a target's clones of kind Named.
-func (rec *record) count(target string) (n int) {
-	for _, c := range rec.Clones {
-		if c.Source.Target == target && c.Kind == Named {
-			n++
-		}
-	}
-	return n
 }
 
 // findWarm returns a warm clone with the wanted content, and its lock. Only requests of kind Run
@@ -220,7 +214,8 @@ func (r *Registry) finish(ctx context.Context, h Held, err error) (Held, error) 
 	return h, nil
 }
 
-// Branch creates a clone from the current state of another clone. The caller must release the result.
+// Branch creates a clone from the current state of another clone. The caller must release the
+// result.
 func (r *Registry) Branch(ctx context.Context, from string, q Request, terminate bool) (Held, error) {
 	source, release, err := r.acquire(from)
 	if err != nil {
@@ -377,7 +372,7 @@ func (r *Registry) Forget(name string) (Clone, error) {
 		return c, err
 	}
 	defer release()
-	return c, r.forgetClone(c.ID)
+	return c, r.forget(c.ID)
 }
 
 // DropHeld drops a clone whose lock the caller holds, and releases it.
@@ -395,7 +390,7 @@ func (r *Registry) drop(ctx context.Context, c Clone) error {
 	if err != nil {
 		return err
 	}
-	return r.forgetClone(c.ID)
+	return r.forget(c.ID)
 }
 
 // locate returns the engine of a clone and the URL of its database.

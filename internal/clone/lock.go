@@ -10,11 +10,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Every template and clone has a lock file. A process holds an exclusive lock while it creates, resets
-// or drops the database, or runs a program in it. A process that copies a template holds a shared lock.
-// The system releases the locks of a killed process, so a clone that is not ready and whose lock is
-// free was left behind. IDs are never used twice. A process that gets a lock reads the record again,
-// because the clone may have been dropped in the meantime.
+// Every template and clone has a lock file. A process holds an exclusive lock while it creates,
+// resets or drops the database, or runs a program that uses it. A process that copies a template
+// holds a shared lock. The system releases the locks of a killed process, so if a clone is not
+// ready and its lock is free, the clone was left behind. IDs are never used twice. A process that
+// gets a lock reads the record again, because the clone may have been dropped in the meantime.
 
 func (r *Registry) lockPath(id string) string { return filepath.Join(r.o.Dir, id+".lock") }
 

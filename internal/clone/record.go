@@ -76,7 +76,7 @@ type Template struct {
 type record struct {
 	Templates []Template `json:"templates"`
 	Clones    []Clone    `json:"clones"`
-	// Failed is the time at which a clean-up last failed because a server did not respond.
+	// Failed is when a clean-up last failed, for example because a server did not respond.
 	// Clean-ups then pause, so that not every command waits for that server.
 	Failed time.Time `json:"failed,omitzero"`
 }
@@ -155,7 +155,8 @@ func (r *Registry) changeClone(id string, f func(*Clone)) (after Clone, err erro
 	err = r.change(func(rec *record) error {
 		c := rec.clone(id)
 		if c == nil {
-			return missing(id)
+			return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no clone %q", id),
+				Hint: "list them with `snapcli clones`"}
 		}
 		f(c)
 		after = *c
@@ -164,23 +165,12 @@ func (r *Registry) changeClone(id string, f func(*Clone)) (after Clone, err erro
 	return after, err
 }
 
-func (r *Registry) forgetClone(id string) error {
+// forget removes a clone or a template from the record.
+func (r *Registry) forget(id string) error {
 	return r.change(func(rec *record) error {
 		rec.Clones = slices.DeleteFunc(rec.Clones, func(c Clone) bool { return c.ID == id })
-		os.Remove(r.lockPath(id))
-		return nil
-	})
-}
-
-func (r *Registry) forgetTemplate(id string) error {
-	return r.change(func(rec *record) error {
 		rec.Templates = slices.DeleteFunc(rec.Templates, func(t Template) bool { return t.ID == id })
 		os.Remove(r.lockPath(id))
 		return nil
 	})
-}
-
-func missing(name string) error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no clone %q", name),
-		Hint: "list them with `snapcli clones`"}
 }

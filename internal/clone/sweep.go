@@ -18,7 +18,7 @@ const unusedFor = 7 * 24 * time.Hour
 // retryAfter is how long clean-ups pause after one that failed.
 const retryAfter = time.Minute
 
-// Swept lists the results of [Registry.Sweep].
+// Swept lists the clones and templates that [Registry.Sweep] dropped.
 type Swept struct {
 	Clones    []Clone
 	Templates []Template
@@ -57,8 +57,8 @@ func (r *Registry) Due(wanted func(Template) bool) (bool, error) {
 // process.
 func (r *Registry) expired(c Clone) bool { return c.Kind != Run && !c.Expires.After(r.o.Now()) }
 
-// needsProcess reports whether a clone belongs to a running process. If no process holds its lock, it
-// was left behind.
+// needsProcess reports whether a clone must belong to a running process. If no process holds its
+// lock, it was left behind.
 func (c Clone) needsProcess() bool { return c.Kind == Run || c.State != Ready }
 
 // keeps reports whether a template is ready, wanted and recently used.
@@ -192,8 +192,8 @@ func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Tem
 	return err == nil, err
 }
 
-// sweepLocks removes the lock files of processes that were killed before they added their clone to the
-// record.
+// sweepLocks removes the lock files of processes that were killed before they added their clone to
+// the record.
 func (r *Registry) sweepLocks() {
 	const minAge = time.Hour // longer than a process takes to add its clone to the record
 	files := disk.Glob(r.o.Dir, "*_*.lock")

@@ -38,8 +38,8 @@ func (r *Registry) withTemplate(ctx context.Context, q Request,
 		Hint:   "find out who connects to databases whose names begin with " + engine.ClonePrefix}
 }
 
-// template returns the template of a request with a shared lock. It creates the template if there is
-// none. Other processes that need the template wait.
+// template returns the template of a request with a shared lock. It creates the template if there
+// is none; other processes that need the template wait meanwhile.
 func (r *Registry) template(ctx context.Context, q Request) (t Template, release func(), err error) {
 	for {
 		if t, err = r.registerTemplate(q.Source); err != nil {
@@ -143,8 +143,8 @@ func (r *Registry) invalidate(t Template) error {
 	})
 }
 
-// dropTemplate drops a template's database and removes the template from the record. The caller holds
-// its lock.
+// dropTemplate drops a template's database and removes the template from the record. The caller
+// holds its lock.
 func (r *Registry) dropTemplate(ctx context.Context, t Template) error {
 	cloner, url, err := r.locateTemplate(t)
 	if err == nil {
@@ -156,7 +156,7 @@ func (r *Registry) dropTemplate(ctx context.Context, t Template) error {
 	if err != nil {
 		return err
 	}
-	return r.forgetTemplate(t.ID)
+	return r.forget(t.ID)
 }
 
 // DropTemplate drops a template unless a process is copying it. The next clone creates it again.

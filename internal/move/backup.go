@@ -166,15 +166,15 @@ type round struct {
 	from, to *blob.Folder
 	progress Progress
 
-	mu    sync.Mutex
-	done  int64
 	total int64
-	bytes int64
-	added tail
+
+	mu                sync.Mutex
+	done, bytes       int64
+	added, addedBytes int64 // copied, because no earlier backup has them
 }
 
 func (r *round) run(ctx context.Context) (b Backup, err error) {
-	name := r.o.Now().UTC().Format("20060102T150405.000Z")
+	name := r.o.Now().UTC().Format(nameFormat)
 	unfinished := filepath.Join(r.o.Dir, newPrefix+name)
 	if err := os.MkdirAll(unfinished, 0o700); err != nil {
 		return b, err
@@ -221,7 +221,7 @@ func (r *round) objects(ctx context.Context, database, unfinished string, h head
 	if err != nil {
 		return err
 	}
-	m.tail.Added, m.tail.AddedBytes = r.added.Added, r.added.AddedBytes
+	m.tail.Added, m.tail.AddedBytes = r.added, r.addedBytes
 	for after := ""; err == nil; {
 		var batch []store.Object
 		batch, err = c.Objects(ctx, after, page)
@@ -253,14 +253,12 @@ func (r *round) object(ctx context.Context, o store.Object) error {
 	r.done++
 	r.bytes += o.Size
 	if !present {
-		r.added.Added++
-		r.added.AddedBytes += o.Size
+		r.added++
+		r.addedBytes += o.Size
 	}
 	done, bytes := r.done, r.bytes
 	r.mu.Unlock()
-	if r.progress.Objects != nil {
-		r.progress.Objects(done, r.total, bytes)
-	}
+	r.progress.objects(done, r.total, bytes)
 	return nil
 }
 
@@ -274,8 +272,8 @@ func (r *round) explainMissing(ctx context.Context, o store.Object, copyErr erro
 	return errVanished
 }
 
-// Backups lists the backups in a folder, the newest first. If manifests are damaged, it also returns
-// the other backups.
+// Backups lists the backups in a folder, the newest first. If manifests are damaged, it returns the
+// other backups and an error.
 func Backups(dir string) (all []Backup, err error) {
 	names, err := backupNames(dir)
 	if err != nil {
@@ -299,12 +297,11 @@ func backupNames(dir string) (names []string, err error) {
 		return nil, snap.Usage("there is no folder "+dir, "name the folder of the backups")
 	}
 	for _, e := range entries {
-		if _, err := time.Parse("20060102T150405.000Z", e.Name()); err == nil && e.IsDir() {
+		if _, err := time.Parse(nameFormat, e.Name()); err == nil && e.IsDir() {
 			names = append(names, e.Name())
 		}
 	}
-	slices.Sort(names)
-	slices.Reverse(names)
+	slices.Reverse(names) // os.ReadDir sorts them
 	return names, err
 }
 

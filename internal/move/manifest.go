@@ -32,6 +32,7 @@ const (
 	lockFile     = "lock"
 	newPrefix    = ".new-"
 	oldPrefix    = ".old-"
+	nameFormat   = "20060102T150405.000Z"
 )
 
 // format is the version of a backup's layout, as the manifest's first line states it.
@@ -116,8 +117,8 @@ func (m *manifestWriter) close() error {
 	return errors.Join(err, m.buf.Flush(), m.file.Sync(), m.file.Close())
 }
 
-// readManifest reads a backup's manifest and calls object for each of its objects. It fails with
-// code corrupt_snapshot when the manifest is incomplete or damaged.
+// readManifest reads a backup's manifest and calls object, unless it is nil, for each object. It
+// fails with code corrupt_snapshot if the manifest is incomplete or damaged.
 func readManifest(dir, name string, object func(store.Object) error) (b Backup, h head, err error) {
 	file, err := os.Open(filepath.Join(dir, name, manifestFile))
 	if err != nil {

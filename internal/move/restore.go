@@ -69,9 +69,7 @@ func everyObject(ctx context.Context, dir string, b Backup, p Progress,
 	_, _, err := readManifest(dir, b.Name, func(o store.Object) error {
 		group.Go(func() error { return do(groupCtx, o) })
 		done, bytes = done+1, bytes+o.Size
-		if p.Objects != nil {
-			p.Objects(done, b.Objects, bytes)
-		}
+		p.objects(done, b.Objects, bytes)
 		return groupCtx.Err()
 	})
 	if failed := group.Wait(); failed != nil {
@@ -80,7 +78,7 @@ func everyObject(ctx context.Context, dir string, b Backup, p Progress,
 	return err
 }
 
-// checkFile checks a file of a backup in a folder of backups, or a copy of the file.
+// checkFile checks a backup's file, or a copy of it. dir is the folder of backups.
 func checkFile(file string, want fileSum, dir string) error {
 	got, err := sumFile(file)
 	if err != nil {

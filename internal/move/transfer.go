@@ -18,8 +18,8 @@ import (
 type Place struct {
 	Database store.Options
 	Blobs    func(ctx context.Context) (blob.Store, error) // opens the object store
-	// CheckOwner fails with code usage when the object store belongs to another service than the one
-	// with this [store.Store.URLSecret].
+	// CheckOwner fails with code usage if the object store belongs to a service that has another
+	// [store.Store.URLSecret].
 	CheckOwner func(ctx context.Context, blobs blob.Store, secret []byte) error
 	Sealer     *auth.Sealer // encrypts the signing keys; may be nil
 }
@@ -38,6 +38,12 @@ type Progress struct {
 	Objects func(done, of, bytes int64)
 	// Table is called after each table.
 	Table func(name string, rows int64)
+}
+
+func (p Progress) objects(done, of, bytes int64) {
+	if p.Objects != nil {
+		p.Objects(done, of, bytes)
+	}
 }
 
 func (p Progress) table(name string, rows int64) {
@@ -202,7 +208,11 @@ func (t *transfer) object(ctx context.Context, o store.Object) error {
 		return err
 	}
 	if !present {
-		if err := t.copy(ctx, o); err != nil {
+		err := copyObject(ctx, t.source, t.destination, o)
+		if err == nil {
+			err = t.to.RecordCopied(ctx, o)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -214,17 +224,8 @@ func (t *transfer) object(ctx context.Context, o store.Object) error {
 	}
 	done, bytes := t.done, t.bytes
 	t.mu.Unlock()
-	if t.progress.Objects != nil {
-		t.progress.Objects(done, t.report.Objects, bytes)
-	}
+	t.progress.objects(done, t.report.Objects, bytes)
 	return nil
-}
-
-func (t *transfer) copy(ctx context.Context, o store.Object) error {
-	if err := copyObject(ctx, t.source, t.destination, o); err != nil {
-		return err
-	}
-	return t.to.RecordCopied(ctx, o)
 }
 
 // copyObject copies one object from one object store to another, and reads it again there.
