@@ -108,7 +108,8 @@ func algorithms(callback ssh.HostKeyCallback, address string) ([]string, error) 
 	for _, k := range known.Want {
 		switch {
 		case isAuthority(k):
-			all = append(all, certificates()...)
+			all = append(all, ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01,
+				ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA256v01, ssh.CertAlgoRSASHA512v01)
 		case k.Key.Type() == ssh.KeyAlgoRSA:
 			all = append(all, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512)
 		default:
@@ -118,13 +119,7 @@ func algorithms(callback ssh.HostKeyCallback, address string) ([]string, error) 
 	return all, nil
 }
 
-// certificates returns the kinds of keys that an authority can sign.
-func certificates() []string {
-	return []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
-		ssh.CertAlgoRSASHA256v01, ssh.CertAlgoRSASHA512v01}
-}
-
-// isAuthority reports whether a line of known_hosts has the key of an authority.
+// isAuthority reports whether a line of known_hosts has the key of a certificate authority.
 func isAuthority(k knownhosts.KnownKey) bool {
 	file, err := os.Open(k.Filename)
 	if err != nil {

@@ -199,20 +199,17 @@ func (t *Tunnel) connect(ctx context.Context) (*ssh.Client, error) {
 	}
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.address)
 	if err != nil {
-		return nil, t.failed("cannot be reached", "check that it is running, and check its host and port in the "+
-			"configuration", err)
+		return nil, t.failed("cannot be reached",
+			"check that it is running, and check its host and port in the configuration", err)
 	}
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	defer stop()
-	over, channels, requests, err := ssh.NewClientConn(raw, t.address, config)
+	session, channels, requests, err := ssh.NewClientConn(raw, t.address, config)
 	if err != nil {
 		raw.Close()
-		if ctx.Err() != nil {
-			err = errors.Join(ctx.Err(), err)
-		}
-		return nil, t.sessionError(err)
+		return nil, t.sessionError(errors.Join(ctx.Err(), err))
 	}
-	return ssh.NewClient(over, channels, requests), nil
+	return ssh.NewClient(session, channels, requests), nil
 }
 
 // failed returns an error about the SSH server.
