@@ -130,7 +130,7 @@ type builder struct {
 	conn         *sql.Conn
 	rows         map[string]int64 // inserted rows, by table
 	unflushed    int              // bytes of rows since the last flush
-	flush        chan struct{}
+	flush        chan struct{}    // starts a flush
 }
 
 // flushBytes is the number of bytes of rows between two flushes to the disk.
@@ -261,7 +261,7 @@ func (b *builder) fill(ctx context.Context) error {
 				continue
 			}
 			if !fillable(t, b.schema.Tables) { // an older version described it
-				b.leftOut("virtual table", t.Name.Name)
+				b.notifyLeftOut("virtual table", t.Name.Name)
 				continue
 			}
 			if err := b.table(ctx, t); err != nil {
@@ -360,7 +360,8 @@ func (b *builder) fillOrdinary(ctx context.Context, t schema.Table) error {
 
 // sequences sets the last assigned number for each table that has AUTOINCREMENT.
 func (b *builder) sequences(ctx context.Context) error {
-	if !slices.ContainsFunc(b.schema.Tables, hasAutoIncrement) {
+	hasSequence := func(t schema.Table) bool { return definition{Table: t}.autoIncrement() != "" }
+	if !slices.ContainsFunc(b.schema.Tables, hasSequence) {
 		return nil
 	}
 	if err := b.run(ctx, "DELETE FROM sqlite_sequence"); err != nil {
@@ -373,10 +374,6 @@ func (b *builder) sequences(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func hasAutoIncrement(t schema.Table) bool {
-	return slices.ContainsFunc(t.Columns, func(c schema.Column) bool { return c.Identity != nil })
 }
 
 // programs creates the programs that the description lists: expression and partial indexes, views
@@ -404,13 +401,13 @@ func (b *builder) programs(ctx context.Context) error {
 	}
 	for _, p := range b.schema.Programs {
 		if p.Kind == "virtual table" || p.Kind == "table" {
-			b.leftOut(p.Kind, p.Name.Name)
+			b.notifyLeftOut(p.Kind, p.Name.Name)
 		}
 	}
 	return nil
 }
 
-func (b *builder) leftOut(kind, name string) {
+func (b *builder) notifyLeftOut(kind, name string) {
 	b.o.Notify(fmt.Sprintf("left out: the %s %s, which cannot be rebuilt from rows", kind, name))
 }
 

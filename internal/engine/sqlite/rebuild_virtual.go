@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 
-	"snap/internal/engine/charset"
 	"snap/internal/schema"
 )
 
@@ -20,12 +19,11 @@ func (b *builder) shadowRoot(t schema.Table, suffix string) (int64, error) {
 	if !e.isVirtual() || !strings.EqualFold(b.catalog.virtual[strings.ToLower(e.name)], t.Virtual) {
 		return 0, damaged(fmt.Sprintf("the virtual table %q does not match its description", t.Name.Name), nil)
 	}
-	for _, s := range b.catalog.entries {
-		if s.kind == "table" && charset.Readable(s.name) == t.Name.Name+suffix {
-			return s.root, nil
-		}
+	shadow, err := b.entry(t.Name.Name + suffix)
+	if err != nil {
+		return 0, damaged(fmt.Sprintf("the table %q is missing", t.Name.Name+suffix), nil)
 	}
-	return 0, damaged(fmt.Sprintf("the table %q is missing", t.Name.Name+suffix), nil)
+	return shadow.root, nil
 }
 
 // fillSearch fills a full-text table with the strings that it stores. If another table stores the

@@ -129,12 +129,12 @@ func (b *builder) copyRows(ctx context.Context, table string, root int64, l layo
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(full)
-		r := &rowReader{builder: b, layout: l, full: full, free: free, maxRows: l.batch()}
+		r := &rowReader{builder: b, layout: l, full: full, free: free}
 		return r.read(ctx, uint32(root))
 	})
 	g.Go(func() error {
 		return b.conn.Raw(func(conn any) error {
-			in := &inserter{conn: conn.(driver.ConnPrepareContext), table: table, layout: l, maxRows: l.batch(),
+			in := &inserter{conn: conn.(driver.ConnPrepareContext), table: table, layout: l,
 				statements: map[[2]int]driver.StmtExecContext{}}
 			defer in.close()
 			for batch := range full {
@@ -150,20 +150,17 @@ func (b *builder) copyRows(ctx context.Context, table string, root int64, l layo
 	return g.Wait()
 }
 
-// batch returns the maximum number of rows in a batch.
-func (l layout) batch() int {
-	return max(1, min(batchRows, batchValues/(len(l.insert)+1)))
-}
+// maxRows returns the maximum number of rows in a batch.
+func (l layout) maxRows() int { return max(1, min(batchRows, batchValues/(len(l.insert)+1))) }
 
 // rowReader reads rows into batches.
 type rowReader struct {
 	*builder
 	layout
-	full    chan<- *batch
-	free    chan *batch
-	maxRows int
-	next    *batch
-	values  []any
+	full   chan<- *batch
+	free   chan *batch
+	next   *batch // nil if no batch has been started
+	values []any  // of the current row
 }
 
 func (r *rowReader) read(ctx context.Context, root uint32) error {
@@ -198,7 +195,7 @@ func (r *rowReader) row(ctx context.Context, rowid int64, payload []byte) error 
 	if len(r.values) < r.needed && !r.withPrograms {
 		return errNoDefault
 	}
-	if r.next != nil && (r.next.stored != len(r.values) || r.next.rows >= r.maxRows ||
+	if r.next != nil && (r.next.stored != len(r.values) || r.next.rows >= r.maxRows() ||
 		r.next.size+len(payload) > batchBytes) {
 		if err := r.send(ctx); err != nil {
 			return err
@@ -279,7 +276,6 @@ type inserter struct {
 	conn       driver.ConnPrepareContext
 	table      string
 	layout     layout
-	maxRows    int
 	statements map[[2]int]driver.StmtExecContext // by the numbers of stored values and of rows
 }
 
@@ -288,7 +284,7 @@ type inserter struct {
 const maxStatements = 40
 
 func (in *inserter) insert(b *batch) error {
-	if b.rows == in.maxRows && len(b.values) > 0 { // DEFAULT VALUES inserts only one row
+	if b.rows == in.layout.maxRows() && len(b.values) > 0 { // DEFAULT VALUES inserts only one row
 		return in.run(b.stored, b.rows, b.values)
 	}
 	width := len(b.values) / b.rows

@@ -181,16 +181,12 @@ func isTokenizer(text string) bool {
 	if err != nil || len(list) == 0 || len(text) > 1000 {
 		return false
 	}
+	tokenizers := []string{"unicode61", "ascii", "porter", "trigram"}
+	settings := []string{"remove_diacritics", "categories", "tokenchars", "separators", "case_sensitive"}
 	for i, t := range list {
-		word, ok := t.name()
-		if t.kind == numberToken {
-			word, ok = t.text, true
-		}
-		tokenizers := []string{"unicode61", "ascii", "porter", "trigram"}
-		settings := []string{"remove_diacritics", "categories", "tokenchars", "separators", "case_sensitive"}
-		known := slices.Contains(tokenizers, word) || slices.Contains(settings, word)
-		if !ok || i == 0 && !slices.Contains(tokenizers, word) || i > 0 && !known && t.kind != stringToken &&
-			t.kind != numberToken {
+		word, _ := t.name()
+		isSetting := slices.Contains(settings, word) || t.kind == stringToken || t.kind == numberToken
+		if !slices.Contains(tokenizers, word) && (i == 0 || !isSetting) {
 			return false
 		}
 	}
