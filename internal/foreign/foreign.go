@@ -37,7 +37,7 @@ type Left struct {
 	Why  string `json:"why" doc:"how snapcli treats it"`
 }
 
-// left records a setting with the reason.
+// left records a setting with the reason, and marks it as read.
 func (f *Found) left(t *tree, why string, args ...any) {
 	t.markRead()
 	f.Left = append(f.Left, Left{t.line, t.path, fmt.Sprintf(why, args...)})

@@ -115,8 +115,8 @@ func resolve(path string) (string, error) {
 	return real, err
 }
 
-// explainFull returns the error for a full disk if err is one that occurred while a folder was
-// written, and err otherwise.
+// explainFull adds the folder and a hint to an error for a full disk. It returns other errors
+// unchanged.
 func explainFull(dir string, err error) error {
 	if snap.CodeOf(err) != snap.CodeStorageFull && !disk.Full(err) {
 		return err

@@ -26,10 +26,10 @@ type Place struct {
 
 // Report counts the moved rows and objects, or in a dry run those that would be moved.
 type Report struct {
-	Rows    int64 `json:"rows"`
-	Objects int64 `json:"objects"`
-	Bytes   int64 `json:"bytes"`
-	There   int64 `json:"already_there"` // objects that an earlier run had moved
+	Rows         int64 `json:"rows"`
+	Objects      int64 `json:"objects"`
+	Bytes        int64 `json:"bytes"`
+	AlreadyThere int64 `json:"already_there"` // objects that an earlier run had moved
 }
 
 // Progress receives the progress of a transfer, a backup or a restore.
@@ -220,7 +220,7 @@ func (t *transfer) object(ctx context.Context, o store.Object) error {
 	t.done++
 	t.bytes += o.Size
 	if present {
-		t.report.There++
+		t.report.AlreadyThere++
 	}
 	done, bytes := t.done, t.bytes
 	t.mu.Unlock()
