@@ -30,9 +30,9 @@ func invalid(kind, format string, args ...any) error {
 // for the provider's administrator.
 func WriteError(w http.ResponseWriter, status int, detail string, err error) {
 	body := map[string]any{"schemas": []string{schemaError}, "status": strconv.Itoa(status), "detail": detail}
-	var e *Error
+	e, ok := errors.AsType[*Error](err)
 	switch {
-	case errors.As(err, &e):
+	case ok:
 		body["scimType"] = e.Type
 	case status == http.StatusConflict:
 		body["scimType"] = "uniqueness"

@@ -72,14 +72,12 @@ func (h *handler) authenticated(f action) http.Handler {
 }
 
 // readBody parses the body of a request, whose size the service has limited.
-func readBody[T any](r *http.Request, parse func([]byte) (T, error)) (T, error) {
+func readBody[T any](r *http.Request, parse func([]byte) (T, error)) (none T, err error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		var none T
 		return none, invalid("invalidSyntax", "the body did not arrive completely")
 	}
 	if snap.NULInJSON(body) {
-		var none T
 		return none, invalid("invalidValue", "the body has a NUL character")
 	}
 	return parse(body)
@@ -120,7 +118,7 @@ func pageOf(r *http.Request, attributes ...string) (p store.SCIMPage, start int,
 		}
 		field := into[c.attribute]
 		if c.value == "" || *field != "" && *field != c.value {
-			p.ID = "none" // no resource has an empty value, or two values of an attribute
+			p.ID = "none" // nothing matches: no resource has an empty value, or two values of an attribute
 			return p, start, nil
 		}
 		*field = c.value

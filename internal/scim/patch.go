@@ -10,12 +10,8 @@ import (
 	"snap/internal/store"
 )
 
-// patch is the body of a PATCH request (RFC 7644 section 3.5.2).
-type patch struct {
-	Operations []operation `json:"Operations"`
-}
-
-// operation is one operation of a patch. encoding/json ignores the case of the members' names.
+// operation is one operation of a PATCH request. encoding/json ignores the case of the members'
+// names.
 type operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
@@ -36,8 +32,9 @@ const (
 	opRemove  = "remove"
 )
 
-// readPatch reads a PATCH request.
+// readPatch reads the body of a PATCH request (RFC 7644 section 3.5.2).
 func readPatch(body []byte) ([]operation, error) {
+	type patch struct{ Operations []operation } // its name is in the errors of encoding/json
 	var p patch
 	if err := json.Unmarshal(body, &p); err != nil {
 		return nil, invalid("invalidSyntax", "the body is not a PATCH request: %v", err)
@@ -239,12 +236,11 @@ func text(attribute string, value json.RawMessage, required bool) (*string, erro
 
 // boolean reads a boolean, which may be a string in any case.
 func boolean(attribute string, value json.RawMessage) (*bool, error) {
-	yes, no := true, false
 	switch strings.ToLower(strings.Trim(strings.TrimSpace(string(value)), `"`)) {
 	case "true":
-		return &yes, nil
+		return new(true), nil
 	case "false":
-		return &no, nil
+		return new(false), nil
 	}
 	return nil, invalid("invalidValue", "%s is neither true nor false", attribute)
 }
