@@ -19,9 +19,9 @@ const (
 var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the request body is larger than 1 MiB",
 	Hint: "send the bytes of snapshots to the URLs that /snapshots/{id}/parts returns"}
 
-// readBody reads a request's body into memory and counts its bytes until release is called. It
-// fails with too_large if the body is larger than maxBody, and with errBusy if all bodies in memory
-// together would be larger than maxBodies.
+// readBody reads a request's body into memory. Its bytes count as bytes in memory until release is
+// called. readBody fails with too_large if the body is larger than maxBody, and with errBusy if all
+// bodies in memory together would be larger than maxBodies.
 func (c *Control) readBody(r *http.Request) (release func(), err error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return func() {}, nil
@@ -36,7 +36,7 @@ func (c *Control) readBody(r *http.Request) (release func(), err error) {
 	for {
 		n, err := r.Body.Read(piece)
 		size += int64(n)
-		if total := c.bodies.Add(int64(n)); total > maxBodies {
+		if c.bodies.Add(int64(n)) > maxBodies {
 			release()
 			return nil, errBusy
 		}

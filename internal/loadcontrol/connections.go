@@ -16,7 +16,7 @@ type Connections struct {
 
 	mu   sync.Mutex
 	all  map[net.Conn]*list.Element // the element is nil while a request is being handled
-	idle *list.List                 // elements are net.Conn; the connection that has waited longest is first
+	idle *list.List                 // of net.Conn; the connection that has waited longest is first
 }
 
 // NewConnections returns Connections with this limit; 0 means no limit. It calls refused for every
