@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,11 +15,10 @@ import (
 	"snap/internal/store"
 )
 
-// The lifetimes of a device login, and the limits on logins that wait for approval at the same
-// time.
+// The limits of a device login, and of the logins that wait for approval at the same time.
 const (
 	deviceLife     = 10 * time.Minute
-	deviceInterval = 2 * time.Second
+	deviceInterval = 2 * time.Second // between two polls
 	maxPerAddress  = 50
 	maxPerSite     = 200 // for each IPv6 /56
 	maxPerNetwork  = 500 // for each IPv6 /48 or IPv4 /24
@@ -62,13 +62,7 @@ func (s *Service) deviceAuthorization(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Service) newGrant(r *http.Request, f url.Values) store.DeviceGrant {
-	program := printable(f.Get("program"), 80)
-	if program == "" {
-		program = printable(r.UserAgent(), 80)
-	}
-	if program == "" {
-		program = "an unnamed program"
-	}
+	program := cmp.Or(printable(f.Get("program"), 80), printable(r.UserAgent(), 80), "an unnamed program")
 	address := s.address(r)
 	site, network := auth.Networks(address)
 	return store.DeviceGrant{
@@ -95,7 +89,7 @@ func (s *Service) addDeviceGrant(ctx context.Context, g store.DeviceGrant, devic
 }
 
 // userCodeLetters are 20 consonants, which spell no words and are hard to mix up (RFC 8628 section
-// 6.1). Eight of them hold 34.6 bits.
+// 6.1). A code of eight has 34.6 bits of entropy.
 const (
 	userCodeLetters = "BCDFGHJKLMNPQRSTVWXZ"
 	userCodeLength  = 8
@@ -135,13 +129,9 @@ func cleanUserCode(typed string) (string, bool) {
 		}
 		return r
 	}, typed)
-	if len(code) != userCodeLength {
+	isOther := func(r rune) bool { return !strings.ContainsRune(userCodeLetters, r) }
+	if len(code) != userCodeLength || strings.ContainsFunc(code, isOther) {
 		return "", false
-	}
-	for _, r := range code {
-		if !strings.ContainsRune(userCodeLetters, r) {
-			return "", false
-		}
 	}
 	return code, true
 }

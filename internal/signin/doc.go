@@ -1,6 +1,5 @@
-// Package signin is the auth service built into snapcloud: an OAuth 2.0
-// authorization server for the command line, with pages where people sign in
-// and approve.
+// Package signin is the auth service built into snapcloud: an OAuth 2.0 authorization server for
+// the command line, with pages where people sign in and approve logins.
 //
 // For programs, below the issuer {public_url}/auth:
 //
@@ -16,7 +15,7 @@
 // The client is public: it has no secret. Access tokens are JWTs (RFC 9068) that live ten minutes
 // and end with their session. A refresh token is replaced at each use. Because a response can be
 // lost, a used token may be redeemed again for a minute, as long as its successor was never used.
-// If a replaced token is used later, its session ends.
+// In all other cases, the use of a replaced token ends its session.
 //
 // For people, all as plain forms that work without JavaScript:
 //

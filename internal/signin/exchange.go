@@ -51,8 +51,7 @@ type oauthRefusal struct{ code, description string }
 
 func (e oauthRefusal) Error() string { return e.code + ": " + e.description }
 
-// errNoTrust is the only error for a token that is not accepted, whatever the reason. Only the log
-// has the reason.
+// errNoTrust is the error for every token that is not accepted. Only the log has the reason.
 var errNoTrust = oauthRefusal{"invalid_request", "the subject_token is not valid, or no trust rule accepts it; the " +
 	"service's log has the reason"}
 

@@ -72,7 +72,7 @@ func (s *Service) visitHandler(h pageHandler) http.HandlerFunc {
 	}
 }
 
-// checkForm fails if the request is a form that none of our pages sent.
+// checkForm fails if the request is a form that was not sent by one of our pages.
 func (s *Service) checkForm(v *visit) error {
 	if v.r.Method != http.MethodPost {
 		return nil
@@ -172,8 +172,8 @@ type problemPage struct {
 
 // errorPage shows an error to a person.
 func (s *Service) errorPage(v *visit, err error) {
-	var known *snap.Error
-	if !errors.As(err, &known) {
+	known, ok := errors.AsType[*snap.Error](err)
+	if !ok {
 		known = s.fault(v.r, err)
 	}
 	status := known.Code.Info().Status
@@ -188,7 +188,7 @@ func (s *Service) errorPage(v *visit, err error) {
 	}
 	data := problemPage{layout: s.layout(v, titleOf(status)), Detail: sentence(known.Error()),
 		Hint: sentence(known.Hint)}
-	// A network error means that the client has disconnected, which is not worth a log line.
+	// A network error means that the client has disconnected, which needs no log line.
 	if err := s.views.Page(v.w, status, "problem.html", data); err != nil && !store.Unavailable(err) {
 		s.log.ErrorContext(v.r.Context(), "error page", "error", err)
 	}
@@ -197,11 +197,11 @@ func (s *Service) errorPage(v *visit, err error) {
 // retrySoon is the Retry-After, in seconds, of a failure that is probably brief.
 const retrySoon = "1"
 
-// fault returns the error to show to the client for an error that the client did not cause. It says
-// that the database is briefly unavailable or its disk is full, or contains the ID under which the
-// original error is logged.
+// fault logs an error that the client did not cause, and returns the error to show to the client.
+// The returned error says that the database is briefly unavailable or that its disk is full, or
+// contains the ID under which the original error is logged.
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
-	if known, ok := asError(err); ok && known.Code == snap.CodeStorageFull {
+	if known, ok := errors.AsType[*snap.Error](err); ok && known.Code == snap.CodeStorageFull {
 		s.log.WarnContext(r.Context(), "the database's disk is full", "path", r.URL.Path, "error", err)
 		return known
 	}

@@ -49,11 +49,9 @@ func lifetimeChoices(longest time.Duration) (all []lifetimeChoice) {
 }
 
 // Idle reports whether a key has been unused for so long that it may no longer be needed.
-func (p accountData) Idle(k store.Key) bool { return idle(k, p.now) }
+func (p accountData) Idle(k store.Key) bool { return !p.now.Before(k.IdleSince().Add(snap.IdleKey)) }
 
-func idle(k store.Key, now time.Time) bool { return !now.Before(k.IdleSince().Add(snap.IdleKey)) }
-
-// account shows who is signed in, their sessions and keys.
+// account shows the signed-in user, with their sessions and keys.
 func (s *Service) account(v *visit) error {
 	return s.showAccount(v, http.StatusOK, accountData{Form: keyForm{Expires: "90d"}})
 }
@@ -92,7 +90,7 @@ func (s *Service) endSession(v *visit) error {
 func (s *Service) createKey(v *visit) error {
 	typed := keyForm{v.r.PostFormValue("name"), v.r.PostFormValue("expires"), v.r.PostFormValue("from")}
 	secret, err := s.newKey(v, typed)
-	if known, ok := asError(err); ok {
+	if known, ok := errors.AsType[*snap.Error](err); ok {
 		return s.showAccount(v, known.Code.Info().Status,
 			accountData{Form: typed, Problem: known.Error(), Hint: known.Hint})
 	}
@@ -138,9 +136,3 @@ func (s *Service) revokeKey(v *visit) error {
 }
 
 func formatID(id int64) string { return strconv.FormatInt(id, 10) }
-
-// asError returns the [snap.Error] in an error, if there is one.
-func asError(err error) (e *snap.Error, ok bool) {
-	ok = errors.As(err, &e)
-	return e, ok
-}

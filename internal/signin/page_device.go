@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -18,13 +19,10 @@ type codePage struct {
 
 // enterCode shows the form for the code. A link that contains the code only fills in the form.
 func (s *Service) enterCode(v *visit) error {
-	data := codePage{layout: s.layout(v, "Sign in from a terminal")}
-	if typed := v.r.URL.Query().Get("user_code"); typed != "" {
-		if code, ok := cleanUserCode(typed); ok {
-			data.Code = formatUserCode(code)
-		} else {
-			data.Code = printable(typed, 20)
-		}
+	typed := v.r.URL.Query().Get("user_code")
+	data := codePage{layout: s.layout(v, "Sign in from a terminal"), Code: printable(typed, 20)}
+	if code, ok := cleanUserCode(typed); ok {
+		data.Code = formatUserCode(code)
 	}
 	return s.views.Page(v.w, http.StatusOK, "code.html", data)
 }
@@ -44,7 +42,7 @@ func (s *Service) postCode(v *visit) error {
 }
 
 func (s *Service) codeProblem(v *visit, typed string, err error) error {
-	known, ok := asError(err)
+	known, ok := errors.AsType[*snap.Error](err)
 	if !ok {
 		return err
 	}

@@ -3,6 +3,7 @@ package signin
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -48,7 +49,7 @@ func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string)
 		data.Listed = s.orgs
 	}
 	switch {
-	case data.Listed != nil && s.allLocal():
+	case data.Listed != nil && !slices.ContainsFunc(s.orgs, usesProvider):
 		data.Local = true
 	case ok:
 		data.Organization, data.Local, data.Several = org, org.oidc == nil, len(s.orgs) > 1
@@ -85,14 +86,7 @@ func (s *Service) enteredOrganization(typed string) (found organization, ok bool
 	return found, ok
 }
 
-func (s *Service) allLocal() bool {
-	for _, o := range s.orgs {
-		if o.oidc != nil {
-			return false
-		}
-	}
-	return true
-}
+func usesProvider(o organization) bool { return o.oidc != nil }
 
 // postSignIn handles the e-mail and password of a local user.
 func (s *Service) postSignIn(v *visit) error {
@@ -104,7 +98,7 @@ func (s *Service) postSignIn(v *visit) error {
 	}
 	s.count("password", outcome(err))
 	if err != nil {
-		known, ok := asError(err)
+		known, ok := errors.AsType[*snap.Error](err)
 		if !ok {
 			return err
 		}
@@ -183,19 +177,8 @@ func passwordIs(u LocalUser, known bool, password string) bool {
 
 // bcryptCost returns the cost of a bcrypt hash, or 0 for a password in plain text.
 func bcryptCost(password string) int {
-	cost, err := bcrypt.Cost([]byte(password))
-	if err != nil {
-		return 0
-	}
+	cost, _ := bcrypt.Cost([]byte(password))
 	return cost
-}
-
-// explainDisabled replaces the error of a disabled account with one for the user.
-func explainDisabled(err error) error {
-	if snap.CodeOf(err) == snap.CodeUnauthenticated {
-		return snap.Forbidden("this account is disabled", "ask an owner or admin of your organization")
-	}
-	return err
 }
 
 func (s *Service) signOut(v *visit) error {

@@ -1,12 +1,12 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -46,14 +46,8 @@ var defaultTimeouts = timeouts{check: 30 * time.Second, request: 5 * time.Second
 type freshness struct{ recheck, staleness, login time.Duration }
 
 func freshnessOf(o Organization) freshness {
-	or := func(d, otherwise time.Duration) time.Duration {
-		if d > 0 {
-			return d
-		}
-		return otherwise
-	}
-	return freshness{or(o.Recheck, DefaultRecheck), or(o.MaxStaleness, DefaultMaxStaleness),
-		or(o.MaxLogin, DefaultMaxLogin)}
+	return freshness{cmp.Or(o.Recheck, DefaultRecheck), cmp.Or(o.MaxStaleness, DefaultMaxStaleness),
+		cmp.Or(o.MaxLogin, DefaultMaxLogin)}
 }
 
 // The reasons why a session is not refreshed.
@@ -80,7 +74,7 @@ func (s *Service) sealRefresh(userID int64, refresh string) []byte {
 	return s.sealer.Seal(refreshName(userID), []byte(refresh))
 }
 
-func refreshName(userID int64) string { return "sign-in:" + strconv.FormatInt(userID, 10) }
+func refreshName(userID int64) string { return "sign-in:" + formatID(userID) }
 
 // Until returns when a user must sign in again, and when their identity provider last confirmed
 // them. Both are zero for a user whose organization is not configured. due is zero for a user who
@@ -95,7 +89,7 @@ func (s *Service) Until(ctx context.Context, userID int64) (due, confirmed time.
 		return time.Time{}, time.Time{}, err
 	}
 	if t.SignedIn.UnixMilli() == 0 {
-		return time.Time{}, t.Checked, nil // never signed in, or all sessions were ended
+		return time.Time{}, t.Checked, nil
 	}
 	return org.due(t), t.Checked, nil
 }
@@ -118,7 +112,7 @@ func (o organization) due(t store.Standing) time.Time {
 
 // confirmRefresh decides whether the session of a refresh token may continue: the user must have
 // signed in recently enough, and their identity provider must still confirm them. It accepts a
-// token that is not live, because the rotation refuses that token.
+// token that is no longer valid, because the rotation refuses that token.
 func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 	userID, err := s.store.RefreshUser(ctx, hash, s.client)
 	if errors.Is(err, snap.ErrUnauthenticated) {
@@ -156,12 +150,12 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 
 // Confirm decides whether a caller's user was confirmed recently enough. If ask is set, Confirm
 // first asks the identity provider about a user whose last confirmation is older than the
-// organization's setting recheck. fresh reports whether the provider then confirmed the user.
-// Usually background work has already asked. A request asks only when that work is behind or the
-// user was away. Confirm fails with snap.ErrUnauthenticated when the provider no longer knows the
-// user, or has not confirmed them for max_staleness. Access tokens are exempt from max_staleness,
-// because confirmRefresh then refuses new ones. Confirm accepts local users and callers without a
-// user.
+// organization's setting recheck. Usually background work has already asked, and a request asks
+// only when that work is behind or the user was away. fresh reports whether the provider confirmed
+// the user just now. Confirm fails with snap.ErrUnauthenticated when the provider no longer knows
+// the user, or has not confirmed them for max_staleness. Access tokens are exempt from
+// max_staleness, because confirmRefresh allows no new ones after that time. Confirm accepts local
+// users and callers without a user.
 func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error) {
 	org, ok := s.organizationByID(c.Org.ID)
 	if !ok || org.oidc == nil || c.User == nil {
@@ -180,8 +174,8 @@ func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Tim
 	return fresh, nil
 }
 
-// confirmNow asks the identity provider about a user if it can be asked, and returns when the user
-// was last confirmed.
+// confirmNow asks the identity provider about a user if it issued a refresh token for the user, and
+// returns when the user was last confirmed.
 func (s *Service) confirmNow(ctx context.Context, org organization, userID int64) (time.Time, error) {
 	t, err := s.store.StandingOf(ctx, userID)
 	if err != nil || t.Refresh == nil {
@@ -219,12 +213,11 @@ func (s *Service) checkBriefly(ctx context.Context, org organization, t store.St
 
 // refuseRefresh writes the response to a refresh that confirmRefresh refused.
 func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err error) {
-	var stale errStale
 	switch {
 	case errors.Is(err, errSignInDue), errors.Is(err, errLeft):
 		s.count("refresh", "expired")
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", err.Error())
-	case errors.As(err, &stale): // not invalid_grant, so that the client keeps its token
+	case errors.As(err, new(errStale)): // not invalid_grant, so that the client keeps its token
 		s.count("refresh", "refused")
 		s.writeOAuthError(w, http.StatusBadRequest, "unauthorized_client", err.Error())
 	default:

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ type Options struct {
 	Organizations     []Organization
 	ListOrganizations bool             // the sign-in page shows the list of organizations to everybody
 	TrustedProxies    []netip.Prefix   // proxies whose X-Forwarded-For is trusted
-	Sealer            *auth.Sealer     // encrypts signing keys and refresh tokens; nil: plain keys, no tokens
+	Sealer            *auth.Sealer     // encrypts signing keys and refresh tokens; nil stores plain keys, no tokens
 	Now               func() time.Time // nil is time.Now
 	Log               *slog.Logger     // nil is slog.Default
 	// Count is called with the outcome of each sign-in, refresh, token exchange and logout by the
@@ -118,15 +119,10 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
 	if o.Count == nil {
 		o.Count = func(string, string) {}
 	}
-	if o.Audience == "" {
-		o.Audience = public
-	}
+	o.Log, o.Audience = cmp.Or(o.Log, slog.Default()), cmp.Or(o.Audience, public)
 	issuer, address := public+"/auth", auth.ProxiedAddress(o.TrustedProxies)
 	v := &Service{
 		store: s, issuer: issuer, path: u.Path + "/auth", root: u.Path, client: o.ClientID, listed: o.ListOrganizations,
@@ -202,8 +198,7 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 	return nil
 }
 
-// domainsOf returns the domains of the e-mail addresses of an organization's
-// people, in lower case.
+// domainsOf returns the domains of the e-mail addresses of an organization's people, in lower case.
 func domainsOf(o Organization) (all []string) {
 	for _, domain := range o.Domains {
 		all = append(all, strings.ToLower(domain))
@@ -286,10 +281,7 @@ func (s *Service) applyLocalUser(ctx context.Context, org *organization, u Local
 
 // applyLocalSettings stores a local user with the role and groups of the configuration.
 func (s *Service) applyLocalSettings(ctx context.Context, org organization, u LocalUser) (userID int64, err error) {
-	role := u.Role
-	if role == "" {
-		role = snap.RoleMember
-	}
+	role := cmp.Or(u.Role, snap.RoleMember)
 	if !role.Valid() {
 		return 0, fmt.Errorf("%q is not a role", role)
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -144,8 +144,8 @@ func (s *Service) requireScope(w http.ResponseWriter, asked string) bool {
 	for _, word := range strings.Fields(asked) {
 		if !slices.Contains(scopes(), word) {
 			s.writeOAuthError(w, http.StatusBadRequest, "invalid_scope",
-				"the scope "+strconv.Quote(printable(word, 40))+" does not exist; the scopes are "+
-					strings.Join(scopes(), ", "))
+				fmt.Sprintf("the scope %q does not exist; the scopes are %s", printable(word, 40),
+					strings.Join(scopes(), ", ")))
 			return false
 		}
 	}
@@ -171,7 +171,7 @@ func (s *Service) newTokens(ctx context.Context, n store.Session) (tokenResponse
 	if err != nil {
 		return tokenResponse{}, err
 	}
-	subject := strconv.FormatInt(n.UserID, 10)
+	subject := formatID(n.UserID)
 	access, err := s.tokens.Access(ctx, auth.Claims{Session: n.ID, Subject: subject, ClientID: n.ClientID,
 		Scope: n.Scope})
 	if err != nil {
@@ -257,7 +257,7 @@ func (s *Service) userinfo(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := userinfoResponse{
-		Subject: strconv.FormatInt(c.User.ID, 10), Email: c.User.Email, Name: c.User.Name,
+		Subject: formatID(c.User.ID), Email: c.User.Email, Name: c.User.Name,
 		Organization: c.Org.Slug, Role: string(c.Role), Groups: []string{},
 	}
 	for _, g := range groups {

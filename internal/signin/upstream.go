@@ -66,8 +66,8 @@ func (s *Service) oauthConfig(o organization, d *auth.Discovered) oauth2.Config 
 	}
 }
 
-// startUpstream sends the browser to an organization's identity provider, with
-// state, nonce and a PKCE challenge (RFC 9700 section 2.1).
+// startUpstream sends the browser to an organization's identity provider, with state, nonce and a
+// PKCE challenge (RFC 9700 section 2.1).
 func (s *Service) startUpstream(v *visit) error {
 	q := v.r.URL.Query()
 	org, ok := s.organization(q.Get("organization"))
@@ -105,8 +105,7 @@ func (s *Service) finishUpstream(v *visit) error {
 }
 
 func (s *Service) applyResponse(v *visit) error {
-	ctx, q := v.r.Context(), v.r.URL.Query()
-	login, err := s.store.ConsumeUpstreamLogin(ctx, auth.HashOf(q.Get("state")))
+	login, err := s.store.ConsumeUpstreamLogin(v.r.Context(), auth.HashOf(v.r.URL.Query().Get("state")))
 	if err != nil {
 		return err
 	}
@@ -118,8 +117,7 @@ func (s *Service) applyResponse(v *visit) error {
 		return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization no longer uses this way to sign in"}
 	}
 	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not as a user who is already signed in
-	ctx = v.r.Context()
-	began := s.now()
+	ctx, began := v.r.Context(), s.now()
 	p, token, err := s.identifyUpstream(ctx, org, login, v.r)
 	if err != nil {
 		s.log.WarnContext(ctx, "sign-in refused", "organization", org.Slug, "error", err)
@@ -246,7 +244,10 @@ func (s *Service) signInBrowser(v *visit, org organization, in store.Interactive
 // checkEnabled fails with code forbidden when an account is disabled.
 func (s *Service) checkEnabled(ctx context.Context, userID int64) error {
 	_, err := s.store.CallerWithoutGroups(ctx, userID)
-	return explainDisabled(err)
+	if snap.CodeOf(err) == snap.CodeUnauthenticated {
+		return snap.Forbidden("this account is disabled", "ask an owner or admin of your organization")
+	}
+	return err
 }
 
 // applyClaims applies the identity provider's claims to the user's account.
