@@ -68,17 +68,9 @@ func wireAccessRequest(r store.AccessRequest) api.AccessRequest {
 }
 
 func (s *Service) withdrawAccessRequest(ctx context.Context, in *ByNumber) (*empty, error) {
-	id, err := in.number()
-	if err != nil {
-		return nil, err
-	}
-	return &empty{}, s.store.WithdrawAccessRequest(ctx, callOf(ctx).caller, id)
+	return in.apply(ctx, s.store.WithdrawAccessRequest)
 }
 
 func (s *Service) refuseAccess(ctx context.Context, in *ByNumber) (*empty, error) {
-	id, err := in.number()
-	if err != nil {
-		return nil, err
-	}
-	return &empty{}, s.store.RefuseAccess(ctx, callOf(ctx).caller, id)
+	return in.apply(ctx, s.store.RefuseAccess)
 }

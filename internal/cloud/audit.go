@@ -28,7 +28,7 @@ func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.Audi
 	// A query for an unknown action would list nothing, as if the action had never happened.
 	if in.Action != "" && !slices.Contains(snap.AuditActions(), in.Action) {
 		return nil, snap.Invalid(fmt.Sprintf("%q is not an action of the audit log", in.Action),
-			"the actions are "+names(snap.AuditActions()))
+			"the actions are "+joinActions(snap.AuditActions()))
 	}
 	if err := s.sequence(ctx, callOf(ctx).caller.Org.ID); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.Audi
 		nil
 }
 
-func names(actions []snap.AuditAction) string {
+func joinActions(actions []snap.AuditAction) string {
 	return strings.Join(each(actions, func(a snap.AuditAction) string { return string(a) }), ", ")
 }
 
@@ -143,6 +143,6 @@ func through(past snap.PastAccess) []string {
 		}
 		out = append(out, text)
 	}
-	slices.SortStableFunc(out[1:], strings.Compare)
+	slices.Sort(out[1:])
 	return out
 }

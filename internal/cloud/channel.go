@@ -53,11 +53,7 @@ func (s *Service) createChannel(ctx context.Context, in *channelInput) (*body[ap
 }
 
 func (s *Service) deleteChannel(ctx context.Context, in *ByNumber) (*empty, error) {
-	id, err := in.number()
-	if err != nil {
-		return nil, err
-	}
-	return &empty{}, s.store.DeleteChannel(ctx, callOf(ctx).caller, id)
+	return in.apply(ctx, s.store.DeleteChannel)
 }
 
 func (s *Service) decline(ctx context.Context, _ *ByID) (*empty, error) {

@@ -71,11 +71,7 @@ func (s *Service) createKey(ctx context.Context, in *createKeyInput) (*body[api.
 }
 
 func (s *Service) revokeKey(ctx context.Context, in *ByNumber) (*empty, error) {
-	id, err := in.number()
-	if err != nil {
-		return nil, err
-	}
-	return &empty{}, s.store.RevokeKey(ctx, callOf(ctx).caller, id)
+	return in.apply(ctx, s.store.RevokeKey)
 }
 
 type sessionsInput struct {
@@ -112,26 +108,7 @@ func (s *Service) listSessions(ctx context.Context, in *sessionsInput) (*body[ap
 }
 
 func (s *Service) endSession(ctx context.Context, in *ByNumber) (*empty, error) {
-	id, err := in.number()
-	if err != nil {
-		return nil, err
-	}
-	return &empty{}, s.store.EndSession(ctx, callOf(ctx).caller, id)
-}
-
-// ByNumber is the input of a route on something with a numeric ID, such as a key or a session.
-type ByNumber struct {
-	ID string `path:"id" maxLength:"64" doc:"ID as listed" example:"17"`
-}
-
-// number returns the ID. It fails with code not_found for text that is not a number.
-func (b ByNumber) number() (int64, error) {
-	n, err := strconv.ParseInt(b.ID, 10, 64)
-	if err != nil {
-		return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "there is nothing with this ID",
-			Hint: "list the existing ones"}
-	}
-	return n, nil
+	return in.apply(ctx, s.store.EndSession)
 }
 
 func wireKey(k store.Key) api.Key {

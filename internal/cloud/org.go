@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,8 +9,6 @@ import (
 	"snap/api"
 	"snap/internal/store"
 )
-
-type noInput struct{}
 
 func (s *Service) listGroups(ctx context.Context, _ *noInput) (*body[api.GroupList], error) {
 	groups, err := s.store.Groups(ctx, callOf(ctx).caller)
@@ -95,15 +94,12 @@ func (s *Service) authConfig(context.Context, *noInput) (*body[api.AuthConfig], 
 }
 
 func wirePolicy(p snap.Policy) api.Policy {
-	out := api.Policy{
-		ShareTypes: each(p.ShareTypes, func(t snap.Type) snap.Type { return t }), UnsanitizedShares: p.Unsanitized,
+	return api.Policy{
+		ShareTypes:        each(p.ShareTypes, func(t snap.Type) snap.Type { return t }),
+		UnsanitizedShares: cmp.Or(p.Unsanitized, snap.UnsanitizedAllow),
 		MaxCrossOrgExpiry: int64(p.MaxCrossOrgExpiry / time.Second), MaxKeyAge: int64(p.MaxKeyAge / time.Second),
 		ShareRequires: p.Requires,
 	}
-	if out.UnsanitizedShares == "" {
-		out.UnsanitizedShares = snap.UnsanitizedAllow
-	}
-	return out
 }
 
 // wireNotice phrases an audit line for the user it concerns. It names no organization that a

@@ -39,7 +39,7 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	for _, e := range events {
 		if !slices.Contains(store.WebhookEvents(), e) {
 			return nil, snap.Invalid(fmt.Sprintf("%q is not an event", e),
-				"the events are "+names(store.WebhookEvents()))
+				"the events are "+joinActions(store.WebhookEvents()))
 		}
 	}
 	if len(events) == 0 {
@@ -116,11 +116,7 @@ func wireNewWebhook(w store.Webhook, secret []byte, err error) (*body[api.NewWeb
 }
 
 func (s *Service) deleteWebhook(ctx context.Context, in *ByNumber) (*empty, error) {
-	id, err := in.number()
-	if err != nil {
-		return nil, err
-	}
-	return &empty{}, s.store.DeleteWebhook(ctx, callOf(ctx).caller, id)
+	return in.apply(ctx, s.store.DeleteWebhook)
 }
 
 func (s *Service) listDeliveries(ctx context.Context, in *ByNumber) (*body[api.DeliveryList], error) {
@@ -158,7 +154,8 @@ func (s *Service) enableWebhook(ctx context.Context, in *ByNumber) (*body[api.We
 	return &body[api.Webhook]{wireWebhook(w)}, nil
 }
 
-// defaultOverlap and maxOverlap are how long the previous secret stays valid after a rotation.
+// defaultOverlap and maxOverlap are the default and the maximum time for which the previous secret
+// stays valid after a rotation.
 const (
 	defaultOverlap = 24 * time.Hour
 	maxOverlap     = 7 * 24 * time.Hour
