@@ -165,7 +165,7 @@ func (k *checkup) disk() {
 
 // signIn checks every identity provider.
 func (k *checkup) signIn() {
-	for _, o := range k.config.signIn() {
+	for _, o := range k.config.signInOrganizations() {
 		if o.OIDC != nil {
 			k.check("sign-in "+o.Slug, func(ctx context.Context) (string, error) {
 				return "discovered " + o.OIDC.Issuer, discover(ctx, *o.OIDC)
@@ -230,7 +230,7 @@ func clockDetail(c Config, i store.Inspection) (string, error) {
 	return fmt.Sprintf("%v from the database's", i.Ahead.Abs()), nil
 }
 
-// tryStorage tests the object store. It fails if the object store belongs to another service than
+// tryStorage tests the object store. It fails if the object store belongs to a service other than
 // the one with this ID, unless the ID is empty.
 func tryStorage(ctx context.Context, c Config, service string) error {
 	blobs, err := OpenBlobs(ctx, c)

@@ -39,14 +39,7 @@ func (a Audit) openCheckpoints(ctx context.Context, now func() time.Time) (*chec
 }
 
 func (a Audit) keepCheckpoints() (time.Duration, error) {
-	if a.KeepCheckpoints == "" {
-		return defaultKeepCheckpoints, nil
-	}
-	d, err := snap.ParseDuration(a.KeepCheckpoints)
-	if err != nil {
-		return 0, fmt.Errorf("audit.keep_checkpoints: %w", err)
-	}
-	return d, nil
+	return parseSetting("audit.keep_checkpoints", a.KeepCheckpoints, defaultKeepCheckpoints)
 }
 
 // KeepCheckpoints writes the newest checkpoint of each organization to the bucket of

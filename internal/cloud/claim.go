@@ -133,7 +133,7 @@ func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 	return claim{blobs, storageOwner{serviceID(secret), c.PublicURL, st.Now().UTC()}}.takeOver(ctx, from)
 }
 
-// CheckOwner fails with code usage when the object store belongs to another service than the one
+// CheckOwner fails with code usage when the object store belongs to a service other than the one
 // with this [store.Store.URLSecret]. It changes nothing.
 func CheckOwner(ctx context.Context, blobs blob.Store, secret []byte) error {
 	return claim{blobs: blobs, owner: storageOwner{Service: serviceID(secret)}}.check(ctx)

@@ -9,10 +9,7 @@ import (
 // organizations that it lists again. It logs the closed organizations, because a slug may be
 // mistyped. It is the last step of a start, so a start that fails locks nobody out.
 func (s *Service) closeUnlisted(ctx context.Context) error {
-	listed := []string{}
-	for _, o := range s.config.Organizations {
-		listed = append(listed, o.Slug)
-	}
+	listed := each(s.config.Organizations, func(o Organization) string { return o.Slug })
 	if err := s.store.CloseAllBut(ctx, listed); err != nil {
 		return err
 	}

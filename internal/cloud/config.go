@@ -1,7 +1,7 @@
 package cloud
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -29,8 +29,7 @@ import (
 	"snap/internal/store"
 )
 
-// Config is the service's configuration. Its shape in YAML is documented in
-// docs/configuration.md.
+// Config is the service's configuration. Its shape in YAML is documented in docs/configuration.md.
 type Config struct {
 	Listen        string         `yaml:"listen"`
 	PublicURL     string         `yaml:"public_url"`
@@ -79,8 +78,9 @@ type Auth struct {
 	Issuer   string `yaml:"issuer"`
 	ClientID string `yaml:"client_id"`
 	Audience string `yaml:"audience"`
-	// KeyEncryptionKey encrypts the signing keys and the secrets of webhooks in the database: 32
-	// bytes as base64, or empty. It must be the same on every replica.
+	// KeyEncryptionKey encrypts secrets in the database: the signing keys, the secrets of webhooks,
+	// and the refresh tokens of identity providers. It is 32 bytes as base64, or empty, and must be
+	// the same on every replica.
 	KeyEncryptionKey string `yaml:"key_encryption_key"`
 }
 
@@ -106,15 +106,21 @@ const minArchiveAfter = 31 * 24 * time.Hour
 
 // archiveAfter returns the age at which lines are archived; 0 means never.
 func (a Audit) archiveAfter() (time.Duration, error) {
-	if a.ArchiveAfter == "" {
-		return 0, nil
-	}
-	d, err := snap.ParseDuration(a.ArchiveAfter)
-	if err != nil {
-		return 0, fmt.Errorf("audit.archive_after: %w", err)
-	}
-	if d < minArchiveAfter {
+	d, err := parseSetting("audit.archive_after", a.ArchiveAfter, 0)
+	if err == nil && a.ArchiveAfter != "" && d < minArchiveAfter {
 		return 0, fmt.Errorf("audit.archive_after: %s is less than 31d", a.ArchiveAfter)
+	}
+	return d, err
+}
+
+// parseSetting parses the duration of a setting, which is byDefault if the text is empty.
+func parseSetting(name, text string, byDefault time.Duration) (time.Duration, error) {
+	if text == "" {
+		return byDefault, nil
+	}
+	d, err := snap.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	return d, nil
 }
@@ -251,8 +257,8 @@ func LoadConfig(path string, environ []string) (Config, error) {
 
 const envPrefix = "SNAPCLOUD_"
 
-// settingKinds returns the kinds of all settings outside organizations by their keys. prefix is the
-// beginning of the keys.
+// settingKinds returns the kinds of the settings in a struct type, by their keys. Every key begins
+// with prefix. The settings inside a list, such as organizations, are not included.
 func settingKinds(t reflect.Type, prefix string) map[string]reflect.Kind {
 	kinds := map[string]reflect.Kind{}
 	for field := range t.Fields() {
@@ -287,9 +293,7 @@ func checkNames(kinds map[string]reflect.Kind, environ []string) error {
 // An operator's command therefore uses the same database as the service, whatever the working
 // directory.
 func dataDirOf(file, dir string) string {
-	if dir == "" {
-		dir = defaultDataDir
-	}
+	dir = cmp.Or(dir, defaultDataDir)
 	if filepath.IsAbs(dir) {
 		return dir
 	}
@@ -339,27 +343,18 @@ func expandString(text string, environ []string) (string, error) {
 }
 
 func (c *Config) fill() {
-	defaultTo := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
-	defaultTo(&c.Listen, "127.0.0.1:8080")
-	defaultTo(&c.PublicURL, "http://"+c.Listen)
-	defaultTo(&c.DataDir, defaultDataDir)
-	defaultTo(&c.Auth.ClientID, "snapcli")
-	defaultTo(&c.Log.Format, "text")
-	defaultTo(&c.Log.Level, "info")
-	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8080")
+	c.PublicURL = strings.TrimRight(cmp.Or(c.PublicURL, "http://"+c.Listen), "/")
+	c.DataDir = cmp.Or(c.DataDir, defaultDataDir)
+	c.Auth.ClientID = cmp.Or(c.Auth.ClientID, "snapcli")
+	c.Log.Format = cmp.Or(c.Log.Format, "text")
+	c.Log.Level = cmp.Or(c.Log.Level, "info")
 	for i := range c.Organizations {
 		o := &c.Organizations[i]
-		defaultTo(&o.Name, o.Slug)
+		o.Name = cmp.Or(o.Name, o.Slug)
 		for j := range o.Users {
 			u := &o.Users[j]
-			defaultTo(&u.Name, u.Email)
-			if u.Role == "" {
-				u.Role = snap.RoleMember
-			}
+			u.Name, u.Role = cmp.Or(u.Name, u.Email), cmp.Or(u.Role, snap.RoleMember)
 		}
 	}
 }
@@ -517,12 +512,9 @@ func (o Organization) policy() (snap.Policy, error) {
 		{"max_cross_org_expiry", o.Policy.MaxCrossOrgExpiry, &p.MaxCrossOrgExpiry},
 		{"max_key_age", o.Policy.MaxKeyAge, &p.MaxKeyAge},
 	} {
-		if limit.text == "" {
-			continue
-		}
-		d, err := snap.ParseDuration(limit.text)
+		d, err := parseSetting("policy "+limit.name, limit.text, 0)
 		if err != nil {
-			return p, errors.New("policy " + limit.name + ": " + err.Error())
+			return p, err
 		}
 		*limit.into = d
 	}
@@ -541,14 +533,11 @@ func (o Organization) parseFreshness(into *signin.Organization) error {
 		{"policy max_staleness", o.Policy.MaxStaleness, time.Minute, &into.MaxStaleness},
 		{"policy max_login", o.Policy.MaxLogin, time.Hour, &into.MaxLogin},
 	} {
-		if setting.text == "" {
-			continue
-		}
-		d, err := snap.ParseDuration(setting.text)
+		d, err := parseSetting(setting.name, setting.text, 0)
 		if err != nil {
-			return fmt.Errorf("%s: %w", setting.name, err)
+			return err
 		}
-		if d < setting.least {
+		if setting.text != "" && d < setting.least {
 			return fmt.Errorf("%s: %s is less than %s", setting.name, setting.text, setting.least)
 		}
 		*setting.into = d
@@ -558,10 +547,7 @@ func (o Organization) parseFreshness(into *signin.Organization) error {
 
 // MaxSnapshotSize returns the maximum size of a snapshot file in bytes.
 func (c Config) MaxSnapshotSize() int64 {
-	if c.Limits.MaxSnapshotSize > 0 {
-		return c.Limits.MaxSnapshotSize
-	}
-	return 5 << 40
+	return cmp.Or(c.Limits.MaxSnapshotSize, 5<<40)
 }
 
 func (c Config) proxies() ([]netip.Prefix, error) {
@@ -590,15 +576,10 @@ func (c Config) listsOrganizations() bool {
 	if c.SignInPage != "" || err != nil || !snap.IsLoopback(u.Hostname()) {
 		return c.SignInPage == signInList
 	}
-	for _, o := range c.Organizations {
-		if o.SignIn.Type != "local" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.Organizations, func(o Organization) bool { return o.SignIn.Type != "local" })
 }
 
-func (c Config) signIn() []signin.Organization {
+func (c Config) signInOrganizations() []signin.Organization {
 	var out []signin.Organization
 	for _, o := range c.Organizations {
 		org := signin.Organization{Slug: o.Slug, Domains: o.SignIn.Domains}

@@ -25,7 +25,7 @@ func ApplyDirectory(ctx context.Context, st *store.Store, c Config) error {
 		return err
 	}
 	_, err = signin.New(ctx, st, signin.Options{PublicURL: c.PublicURL, ClientID: c.Auth.ClientID,
-		Audience: c.Auth.Audience, Organizations: c.signIn(), Sealer: sealer})
+		Audience: c.Auth.Audience, Organizations: c.signInOrganizations(), Sealer: sealer})
 	return err
 }
 

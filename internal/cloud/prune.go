@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"snap"
 )
 
 // Accounts configures how long accounts are kept.
@@ -24,17 +22,11 @@ const (
 
 // pruneAfter returns how long an account is kept after the person left.
 func (a Accounts) pruneAfter() (time.Duration, error) {
-	if a.PruneAfter == "" {
-		return defaultPruneAfter, nil
-	}
-	d, err := snap.ParseDuration(a.PruneAfter)
-	if err != nil {
-		return 0, fmt.Errorf("accounts.prune_after: %w", err)
-	}
-	if d < minPruneAfter {
+	d, err := parseSetting("accounts.prune_after", a.PruneAfter, defaultPruneAfter)
+	if err == nil && d < minPruneAfter {
 		return 0, fmt.Errorf("accounts.prune_after: %s is less than 31d", a.PruneAfter)
 	}
-	return d, nil
+	return d, err
 }
 
 // pruneEvery is how often accounts and groups are pruned, and pruneBatch is how many of them one

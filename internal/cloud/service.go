@@ -51,7 +51,7 @@ type transfers struct {
 	verifying blob.Tasks   // uploads whose bytes are being verified
 	parts     http.Handler // PUT of parts, for the folder store; nil for S3
 	deltas    *deltas
-	id        string        // of this service, for the object store's owner; see serviceID
+	id        string        // identifies this service as the owner of the object store; see serviceID
 	urlKey    []byte        // signs URLs of this service; see openURLKey
 	recheck   time.Duration // see Options
 }
@@ -64,8 +64,7 @@ type telemetry struct {
 	jobTimes *jobTimes
 }
 
-// background holds the settings and components of the background work, and the limit on test
-// messages.
+// background holds the settings and components of the background work and of webhooks.
 type background struct {
 	collectEvery time.Duration // see Options
 	hookClient   *http.Client  // delivers webhooks
@@ -162,9 +161,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 
 // newService returns a service that has opened nothing yet.
 func newService(c Config, o Options) *Service {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -258,8 +255,8 @@ func (s *Service) openAuth(ctx context.Context, limiter *limit.Limiter) (err err
 	s.sealer, s.address = sealer, auth.ProxiedAddress(proxies)
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
-		Organizations: s.config.signIn(), ListOrganizations: s.config.listsOrganizations(), TrustedProxies: proxies,
-		Sealer: sealer, Now: s.now, Log: s.log, Count: s.telemetry.metrics.countLogin,
+		Organizations: s.config.signInOrganizations(), ListOrganizations: s.config.listsOrganizations(),
+		TrustedProxies: proxies, Sealer: sealer, Now: s.now, Log: s.log, Count: s.telemetry.metrics.countLogin,
 	})
 	if err != nil {
 		return fmt.Errorf("start the auth service: %w", err)
@@ -310,10 +307,7 @@ func (s *Service) build(version string) (http.Handler, error) {
 }
 
 func (s *Service) humaConfig(version string) huma.Config {
-	if version == "" {
-		version = "dev"
-	}
-	c := huma.DefaultConfig("snapcloud", version)
+	c := huma.DefaultConfig("snapcloud", cmp.Or(version, "dev"))
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", "" // we serve our own pages, which load nothing from other hosts
 	c.CreateHooks = nil                                   // no $schema links in responses
 	c.RejectUnknownQueryParameters = true                 // a mistyped filter must not list everything
