@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"snap/internal/store"
 )
@@ -38,11 +40,7 @@ func (s *Service) ArchiveLogs(ctx context.Context) error {
 			break
 		}
 	}
-	var all []error
-	for _, err := range failed {
-		all = append(all, err)
-	}
-	return errors.Join(all...)
+	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
 func (s *Service) archive(ctx context.Context, c store.Chunk) error {

@@ -11,7 +11,6 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/auditlog"
-	"snap/internal/store"
 )
 
 // sequenceEvery is how often the service looks for audit lines that are not numbered yet. Requests
@@ -185,13 +184,3 @@ func (s *Service) receipt(ctx context.Context, _ *ByID) (*body[api.AuditInclusio
 }
 
 func hashes(proof []tlog.Hash) []string { return each(proof, tlog.Hash.String) }
-
-// webhookLog returns the part of a webhook event about the audit log: the event's line and the
-// newest checkpoint.
-func (s *Service) webhookLog(ctx context.Context, w store.Webhook, line int64) (*api.WebhookLog, error) {
-	signed, err := s.store.AuditCheckpoint(ctx, w.OrgID)
-	if err != nil {
-		return nil, err
-	}
-	return &api.WebhookLog{Line: line, Checkpoint: signed}, nil
-}

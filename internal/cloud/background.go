@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,14 +14,12 @@ import (
 	"snap/internal/store"
 )
 
-// collectEvery is how often unfinished uploads and obsolete rows are collected. abandonedAfter is
-// how long an upload must have been untouched to be collected. deliverEvery is how often due
-// webhooks are delivered. recheckEvery is how often an identity provider is asked about one person.
+// The times of background work.
 const (
-	collectEvery   = 10 * time.Minute
-	abandonedAfter = 48 * time.Hour
-	deliverEvery   = time.Second
-	recheckEvery   = time.Second
+	collectEvery   = 10 * time.Minute // how often abandoned uploads and obsolete rows are collected
+	abandonedAfter = 48 * time.Hour   // how long nobody has touched an upload that counts as abandoned
+	deliverEvery   = time.Second      // how often due webhooks are delivered
+	recheckEvery   = time.Second      // how often each identity provider is asked about one person
 	archiveEvery   = 10 * time.Minute
 	expectEvery    = time.Minute
 	requestsEvery  = 5 * time.Second // how often people are notified of requests for access
@@ -62,22 +61,16 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	leased("audit", sequenceEvery, s.Sequence)
 	leased("archive", archiveEvery, s.ArchiveLogs)
 	leased("checkpoints", checkpointsEvery, s.KeepCheckpoints)
-	leased("expect", expectEvery, func(ctx context.Context) error {
-		_, err := s.store.ReportOverdue(ctx)
-		return err
-	})
-	leased("expiry", expectEvery, func(ctx context.Context) error {
-		_, err := s.store.ReportExpiring(ctx)
-		return err
-	})
-	leased("requests", requestsEvery, func(ctx context.Context) error {
-		_, err := s.store.ReportRequests(ctx)
-		return err
-	})
-	leased("recheck", recheckEvery, func(ctx context.Context) error {
-		_, err := s.signin.Recheck(ctx)
-		return err
-	})
+	withoutCount := func(work func(context.Context) (int, error)) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := work(ctx)
+			return err
+		}
+	}
+	leased("expect", expectEvery, withoutCount(s.store.ReportOverdue))
+	leased("expiry", expectEvery, withoutCount(s.store.ReportExpiring))
+	leased("requests", requestsEvery, withoutCount(s.store.ReportRequests))
+	leased("recheck", recheckEvery, withoutCount(s.signin.Recheck))
 	running.Go(func() { // each replica has its own deltas
 		s.repeat(ctx, "deltas", collectEvery, func(context.Context) error { s.transfers.deltas.expire(); return nil })
 	})
@@ -121,7 +114,7 @@ func (s *Service) repeat(ctx context.Context, name string, every time.Duration, 
 	s.repeatWhen(ctx, name, every, nil, work)
 }
 
-// repeatWhen is like repeat, but also does the work when wake receives a value.
+// repeatWhen is like repeat, but also does the work when a value arrives on wake.
 func (s *Service) repeatWhen(ctx context.Context, name string, every time.Duration, wake <-chan struct{},
 	work func(context.Context) error) {
 	tick := time.NewTicker(every)
@@ -196,9 +189,7 @@ func (s *Service) removeGarbage(ctx context.Context) (failed error) {
 		for _, g := range all {
 			after = g.Blob
 			err := s.remove(ctx, g)
-			if failed == nil {
-				failed = err
-			}
+			failed = cmp.Or(failed, err)
 			if err != nil && s.transfers.blobs.Ping(ctx) != nil {
 				return failed
 			}
@@ -250,8 +241,7 @@ func (s *Service) dropUnused(ctx context.Context, key string) {
 	unused, err := s.store.DiscardUnused(ctx, key)
 	if err != nil {
 		s.log.WarnContext(ctx, "cannot look up whether an object is used", "object", key, "error", err)
-	}
-	if unused && err == nil {
+	} else if unused {
 		s.dropBytes(ctx, key)
 	}
 }

@@ -36,7 +36,6 @@ func (s *Service) putCard(ctx context.Context, in *putCardInput) (*body[api.Card
 		s.store.SetCard(ctx, c.caller, c.snapshot, store.Card(packed))
 }
 
-// removeCard removes a snapshot's card.
 func (s *Service) removeCard(ctx context.Context, _ *ByID) (*empty, error) {
 	c := callOf(ctx)
 	if err := checkMayPutCard(c.caller, c.snapshot); err != nil {

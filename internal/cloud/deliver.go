@@ -35,9 +35,10 @@ func retryWaits() []time.Duration {
 }
 
 // Messages are sent in turns. In a turn, one replica sends at most deliverBatch messages of one
-// webhook, one after another. deliverLease is how long a turn may last, and receiverTimeout how
-// long a receiver may take to respond. An organization has at most maxTurnsOfOrg concurrent turns
-// on each replica, so that receivers that hang leave room for the receivers of other organizations.
+// webhook, one after another. deliverLease is how long a turn may last, and receiverTimeout is how
+// long a receiver may take to respond. A replica has at most maxTurns concurrent turns, of which at
+// most maxTurnsOfOrg are for one organization, so that receivers that hang leave room for the
+// receivers of other organizations.
 const (
 	deliverBatch    = 10
 	receiverTimeout = 10 * time.Second
@@ -216,14 +217,15 @@ func deliveryOutcome(o store.Outcome) string {
 	return "retried"
 }
 
-// send makes one attempt at a message.
+// send makes one attempt at a message. The message contains the newest checkpoint of the audit log.
 func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (store.Outcome, error) {
 	e := d.Event
-	log, err := s.webhookLog(ctx, w, e.Seq)
+	checkpoint, err := s.store.AuditCheckpoint(ctx, w.OrgID)
 	if err != nil {
 		return store.Outcome{Status: "not sent"}, err
 	}
-	return s.post(ctx, w, d.ID, api.WebhookEvent{Type: e.Action, Timestamp: e.At, Number: d.Number, Log: log,
+	return s.post(ctx, w, d.ID, api.WebhookEvent{Type: e.Action, Timestamp: e.At, Number: d.Number,
+		Log:  &api.WebhookLog{Line: e.Seq, Checkpoint: checkpoint},
 		Data: api.WebhookData{Snapshot: e.Snapshot, Organization: e.ActorOrg, Actor: e.Actor, Detail: e.Detail}})
 }
 

@@ -103,8 +103,8 @@ func (d *deltas) fits(bytes int64) bool {
 	return !known || bytes+d.writing <= free-d.reserve
 }
 
-// createTemp creates a file that is being written. It also creates the folder if another program
-// has removed it.
+// createTemp creates a file to write to. It also creates the folder if another program has removed
+// it.
 func (d *deltas) createTemp(prefix string) (*os.File, error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
@@ -366,7 +366,7 @@ func (d *deltas) forget(blob string) error {
 
 // sweep removes old deltas. It also removes the oldest remaining ones until they use little enough
 // space and a file of this many bytes fits. It does not make room for a file that would not fit
-// without any deltas. The caller holds mu.
+// even without any deltas. The caller holds mu.
 func (d *deltas) sweep(bytes int64) {
 	before := d.now().Add(-deltaMaxAge)
 	for name, at := range d.useless {

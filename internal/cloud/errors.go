@@ -42,7 +42,7 @@ func (p *problem) GetHeaders() http.Header {
 	h := http.Header{}
 	switch p.Status {
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", challenge)
+		h.Set("WWW-Authenticate", `Bearer realm="snapcloud"`)
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", seconds(cmp.Or(p.after, time.Second)))
 	case http.StatusTooManyRequests:
@@ -57,12 +57,11 @@ func seconds(d time.Duration) string {
 }
 
 // problemOf converts any error to the problem that is sent. An error that is not a *snap.Error
-// becomes unavailable if the database failed or the request was canceled. Otherwise it is internal:
-// it is in the request's log line, and the client gets only the request's ID.
+// becomes unavailable if the database failed or the request was canceled. Otherwise it becomes
+// internal: the request's log line has the error, and the client gets only the request's ID.
 func problemOf(ctx context.Context, o *outages, err error) *problem {
-	id := requestID(ctx)
-	var e *snap.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*snap.Error](err)
+	if !ok {
 		e = &snap.Error{Code: snap.CodeInternal, Cause: err}
 		if store.Unavailable(err) {
 			o.failed(ctx, database, err)
@@ -94,7 +93,7 @@ func problemOf(ctx context.Context, o *outages, err error) *problem {
 		Detail:    e.Error(),
 		Code:      e.Code,
 		Hint:      e.Hint,
-		RequestID: id,
+		RequestID: requestID(ctx),
 		Errors:    e.Fields,
 	}}
 }
@@ -112,8 +111,6 @@ func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) 
 	w.WriteHeader(p.Status)
 	json.NewEncoder(w).Encode(p.Problem)
 }
-
-const challenge = `Bearer realm="snapcloud"`
 
 // useOwnErrors makes huma use our form of errors and match fields by their exact names only. The
 // hooks are global variables of huma, so they are set only once.
@@ -140,8 +137,7 @@ func humaProblem(ctx context.Context, status int, msg string, errs []error) *pro
 	}
 	for _, err := range errs {
 		field := snap.FieldError{Detail: fmt.Sprint(err)}
-		var d *huma.ErrorDetail
-		if errors.As(err, &d) {
+		if d, ok := errors.AsType[*huma.ErrorDetail](err); ok {
 			field = snap.FieldError{Field: strings.TrimPrefix(d.Location, "body."), Detail: d.Message}
 		}
 		e.Fields = append(e.Fields, field)

@@ -91,7 +91,7 @@ func (s *Service) guard(rt route, onRepeat repeat) func(huma.Context, func(huma.
 			s.writeError(w, r, err)
 			return
 		}
-		// media types ignore case (RFC 9110 section 8.3.1)
+		// Media types ignore case (RFC 9110 section 8.3.1).
 		r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type")))
 		origin := snap.OriginOf(ctx.Context())
 		origin.Caller = c.caller

@@ -30,8 +30,8 @@ const (
 	storageWait = 2 * time.Second
 )
 
-// checkReady returns whether the database and the object store answered within the last second, and
-// checks both if that is not known.
+// checkReady checks whether the database and the object store answer, at most once a second. Until
+// the next check it returns the previous results.
 func (s *Service) checkReady(ctx context.Context) map[string]error {
 	r := &s.ready
 	r.mu.Lock()
@@ -50,7 +50,7 @@ func (s *Service) checkReady(ctx context.Context) map[string]error {
 	r.checks = map[string]error{database: s.store.Ping(ctx), "storage": <-stored}
 	r.at = s.now()
 	for name, err := range r.checks {
-		s.telemetry.metrics.ready.WithLabelValues(name).Set(number(err == nil))
+		s.telemetry.metrics.ready.WithLabelValues(name).Set(zeroOrOne(err == nil))
 		if err != nil {
 			s.telemetry.outages.failed(ctx, name, err)
 		} else {

@@ -60,15 +60,7 @@ const (
 )
 
 // bound returns the effective limit; 0 means no limit.
-func bound(configured, byDefault int) int {
-	switch {
-	case configured < 0:
-		return 0
-	case configured == 0:
-		return byDefault
-	}
-	return configured
-}
+func bound[N int | int64](configured, byDefault N) N { return max(0, cmp.Or(configured, byDefault)) }
 
 // newControl returns the load control for the limits of the configuration.
 func (s *Service) newControl(limiter *limit.Limiter) *loadcontrol.Control {
@@ -105,15 +97,7 @@ func classOf(r *http.Request) loadcontrol.Class {
 func rate(configured, byDefault int) limit.Rate { return limit.Rate(bound(configured, byDefault)) }
 
 // diskReserve returns how many bytes uploads leave free; 0 means no reserve.
-func (l Limits) diskReserve() int64 {
-	switch {
-	case l.DiskReserve < 0:
-		return 0
-	case l.DiskReserve == 0:
-		return defaultDiskReserve
-	}
-	return l.DiskReserve
-}
+func (l Limits) diskReserve() int64 { return bound(l.DiskReserve, defaultDiskReserve) }
 
 // DatabaseReserve returns the part of the disk reserve that is held for requests that take access
 // away. Each of them needs a few kilobytes.
@@ -126,7 +110,7 @@ func defaultConcurrent() int { return 16 * max(4, runtime.NumCPU()) }
 // queueWait returns how long a request may wait in the queue. It returns the default if the setting
 // is empty, or invalid, which [Config.Check] reports.
 func (l Limits) queueWait() time.Duration {
-	if d, err := snap.ParseDuration(l.QueueWait); err == nil && l.QueueWait != "" {
+	if d, err := snap.ParseDuration(l.QueueWait); err == nil {
 		return d
 	}
 	return defaultQueueWait
@@ -145,10 +129,7 @@ func (l Limits) check() (wrong []string) {
 				value.Int()))
 		}
 	}
-	if l.QueueWait == "" {
-		return wrong
-	}
-	if d, err := snap.ParseDuration(l.QueueWait); err != nil || d > time.Minute {
+	if d, err := snap.ParseDuration(l.QueueWait); l.QueueWait != "" && (err != nil || d > time.Minute) {
 		wrong = append(wrong, "limits.queue_wait must be a duration such as 2s, and at most 1m")
 	}
 	return wrong

@@ -30,11 +30,10 @@ func withCause(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// explained returns the text of an error with its cause. Clients never see the cause, because it may
-// name hosts and buckets.
+// explained returns the text of an error with its cause. Clients never see the cause, because it
+// may name hosts and buckets.
 func explained(err error) string {
-	var known *snap.Error
-	if errors.As(err, &known) && known.Cause != nil {
+	if known, ok := errors.AsType[*snap.Error](err); ok && known.Cause != nil {
 		return err.Error() + ": " + known.Cause.Error()
 	}
 	return err.Error()

@@ -10,7 +10,8 @@ import (
 	"snap/api"
 )
 
-// standardFormat is the API's own format of messages; the other formats are those of chat services.
+// standardFormat is the API's own format of messages. The other formats are mail, and those of chat
+// services.
 const standardFormat = "standard"
 
 // message returns the body of a webhook's message. A message to a chat service contains one

@@ -19,7 +19,6 @@ import (
 // each metric; a test compares the two. No label has a value that a client chooses.
 type metrics struct {
 	registry *prometheus.Registry
-	build    *prometheus.GaugeVec
 
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -77,8 +76,6 @@ func newMetrics(version string) *metrics {
 	create := metricFactory{r}
 	m := &metrics{
 		registry: r,
-		build: create.gauge("snapcloud_build_info", "1, with the version of the program and of Go.", "version",
-			"go_version"),
 
 		requests: create.counter("snapcloud_http_requests_total", "Requests answered, by route and status.", "route",
 			"status"),
@@ -121,7 +118,8 @@ func newMetrics(version string) *metrics {
 			"Accounts and groups deleted because nothing refers to them, by kind.", "kind"),
 	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.build.WithLabelValues(version, runtime.Version()).Set(1)
+	create.gauge("snapcloud_build_info", "1, with the version of the program and of Go.", "version", "go_version").
+		WithLabelValues(version, runtime.Version()).Set(1)
 	m.initSeries()
 	return m
 }
@@ -159,7 +157,6 @@ func (m *metrics) initSeries() {
 	m.initRequestSeries("none")
 }
 
-// initS3Series creates the series of requests to S3.
 func (m *metrics) initS3Series() {
 	for _, method := range []string{"GET", "HEAD", "PUT", "POST", "DELETE"} {
 		for _, status := range []string{"0", "200", "500", "503"} {
@@ -168,18 +165,14 @@ func (m *metrics) initS3Series() {
 	}
 }
 
-// initRouteSeries creates the series of the requests of all routes.
 func (m *metrics) initRouteSeries(paths map[string]*huma.PathItem) {
 	for path, item := range paths {
-		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
-			if o != nil {
-				m.initRequestSeries(o.Method + " " + path)
-			}
+		for method := range methods(item) {
+			m.initRequestSeries(method + " " + path)
 		}
 	}
 }
 
-// initRequestSeries creates the series of the requests of one route.
 func (m *metrics) initRequestSeries(route string) {
 	for _, status := range []string{"200", "500", "503"} {
 		m.requests.WithLabelValues(route, status)
@@ -197,10 +190,9 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// countLogin counts a sign-in or refresh; see signin.Options.
+// countLogin is the Count of signin.Options.
 func (m *metrics) countLogin(door, outcome string) { m.logins.WithLabelValues(door, outcome).Inc() }
 
-// recordJob records a run of background work.
 func (m *metrics) recordJob(job string, err error, took time.Duration) {
 	m.jobSeconds.WithLabelValues(job).Observe(took.Seconds())
 	if err != nil {
@@ -211,16 +203,17 @@ func (m *metrics) recordJob(job string, err error, took time.Duration) {
 }
 
 // recordLease records whether this process holds the lease of a job.
-func (m *metrics) recordLease(job string, held bool) { m.leases.WithLabelValues(job).Set(number(held)) }
+func (m *metrics) recordLease(job string, held bool) {
+	m.leases.WithLabelValues(job).Set(zeroOrOne(held))
+}
 
-func number(yes bool) float64 {
+func zeroOrOne(yes bool) float64 {
 	if yes {
 		return 1
 	}
 	return 0
 }
 
-// recordRequest records a request that was answered.
 func (m *metrics) recordRequest(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())

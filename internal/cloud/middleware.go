@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -113,8 +114,7 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// mayUseReserve returns the request, with the right to use the database's reserve if the request
-// takes access away.
+// mayUseReserve lets a request that takes access away use the database's reserve on a full disk.
 func mayUseReserve(r *http.Request) *http.Request {
 	if reducesAccess(r) {
 		return r.WithContext(store.AllowReserve(r.Context()))
@@ -122,8 +122,6 @@ func mayUseReserve(r *http.Request) *http.Request {
 	return r
 }
 
-// reducesAccess reports whether a request takes access away. Such a request may use the database's
-// reserve on a full disk.
 func reducesAccess(r *http.Request) bool {
 	return r.Method == http.MethodDelete || r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/unshare") ||
 		strings.HasSuffix(r.URL.Path, "/sign-out"))
@@ -133,10 +131,7 @@ func reducesAccess(r *http.Request) bool {
 // the request.
 func (s *Service) observe(r *http.Request, i *requestInfo, out *loadcontrol.Response,
 	took time.Duration) (route string) {
-	route = r.Pattern
-	if route == "" {
-		route = "none"
-	}
+	route = cmp.Or(r.Pattern, "none")
 	s.telemetry.metrics.recordRequest(route, out.Status, took)
 	if strings.HasPrefix(route, "GET /blobs/") {
 		s.telemetry.metrics.transferred.WithLabelValues("down").Add(float64(out.Bytes))

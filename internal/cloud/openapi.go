@@ -52,8 +52,8 @@ func tagOf(method, path string) string {
 		return "pushes"
 	case "snapshots":
 		switch {
-		case last == "parts" || last == "complete" || last == "delta" ||
-			last == "card" && method != http.MethodGet:
+		case last == "parts" || last == "complete" || last == "delta" || last == "card" && method != http.MethodGet,
+			path == "/snapshots" && method == http.MethodPost:
 			return "pushes"
 		case slices.Contains([]string{"card", "changes", "about"}, last):
 			return "cards"
@@ -111,9 +111,6 @@ func (s *Service) completeOpenAPI() {
 			}
 			rt, known := table[method+" "+below]
 			op.Tags, op.Security = []string{tagOf(method, below)}, []map[string][]string{}
-			if method == http.MethodPost && below == "/snapshots" {
-				op.Tags = []string{"pushes"}
-			}
 			if known {
 				for _, way := range ways {
 					op.Security = append(op.Security, map[string][]string{way: {}})
@@ -139,7 +136,6 @@ func describeErrors(op *huma.Operation, codes []snap.Code) {
 		byStatus[info.Status] = append(byStatus[info.Status], info)
 	}
 	for status, infos := range byStatus {
-		response := &huma.Response{Content: map[string]*huma.MediaType{}}
 		media := &huma.MediaType{Schema: problem["application/problem+json"].Schema,
 			Examples: map[string]*huma.Example{}}
 		var texts []string
@@ -150,9 +146,8 @@ func describeErrors(op *huma.Operation, codes []snap.Code) {
 				RequestID: "Q7XK2B4M",
 			}}
 		}
-		response.Description = strings.Join(texts, "; ")
-		response.Content["application/problem+json"] = media
-		op.Responses[strconv.Itoa(status)] = response
+		op.Responses[strconv.Itoa(status)] = &huma.Response{Description: strings.Join(texts, "; "),
+			Content: map[string]*huma.MediaType{"application/problem+json": media}}
 	}
 }
 

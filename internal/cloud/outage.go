@@ -39,11 +39,10 @@ func newOutages(log *slog.Logger, now func() time.Time) *outages {
 const database = "database"
 
 // failed reports an error of the part with this name. Errors that mean that the database is
-// unavailable count as one outage for all parts. An error of the object store, which is a *snap.Error,
-// is not one of them, even if its cause is an error of the network.
+// unavailable count as one outage for all parts. An error of the object store, which is a
+// *snap.Error, is not one of them, even if its cause is an error of the network.
 func (o *outages) failed(ctx context.Context, what string, err error) {
-	var known *snap.Error
-	if !errors.As(err, &known) && store.Unavailable(err) {
+	if _, known := errors.AsType[*snap.Error](err); !known && store.Unavailable(err) {
 		what = database
 	}
 	now := o.now()

@@ -28,8 +28,8 @@ func (s *Service) private() http.Handler {
 	return mux
 }
 
-// refuseHostNames refuses requests for a host name other than localhost. Otherwise a web page whose name
-// resolves to this machine could read a profile, which holds memory contents.
+// refuseHostNames refuses requests for a host name other than localhost. Otherwise a web page whose
+// name resolves to this machine could read a profile, which holds memory contents.
 func refuseHostNames(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

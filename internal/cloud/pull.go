@@ -107,7 +107,6 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "private, no-store")
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	allowed := func() error {
 		_, err := s.ticketBytes(r, t)
 		return err

@@ -222,7 +222,6 @@ func (s *Service) completePush(ctx context.Context, _ *ByID) (*body[api.Snapshot
 	return &body[api.Snapshot]{wireSnapshot(sn)}, nil
 }
 
-// countPush counts a completed push.
 func (s *Service) countPush(sn snap.Snapshot) {
 	s.telemetry.metrics.pushes.Inc()
 	s.telemetry.metrics.pushedBytes.Add(float64(sn.Size))

@@ -281,11 +281,7 @@ func typeName(s *huma.Schema) string {
 		return s.Ref[strings.LastIndex(s.Ref, "/")+1:]
 	}
 	if len(s.Enum) > 0 {
-		var values []string
-		for _, v := range s.Enum {
-			values = append(values, fmt.Sprint(v))
-		}
-		return strings.Join(values, " | ")
+		return strings.Join(each(s.Enum, func(v any) string { return fmt.Sprint(v) }), " | ")
 	}
 	if s.Items != nil {
 		return "list of " + typeName(s.Items)

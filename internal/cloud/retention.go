@@ -84,11 +84,10 @@ func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (deleted []sn
 		if err != nil {
 			return deleted, err
 		}
-		if !ok {
-			continue
+		if ok {
+			deleted = append(deleted, sn)
+			s.dropBytes(ctx, key)
 		}
-		deleted = append(deleted, sn)
-		s.dropBytes(ctx, key)
 	}
 	return deleted, nil
 }

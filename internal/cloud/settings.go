@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -95,7 +94,7 @@ func joinSorted(texts []string) string {
 // switchText formats a switch. Off is "", like a missing setting.
 func switchText(on bool) string {
 	if on {
-		return strconv.FormatBool(on)
+		return "true"
 	}
 	return ""
 }

@@ -90,8 +90,7 @@ func (m Mail) address() (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(m.Server)
 	if err != nil { // no port
 		host = m.Server
-		text = map[string]string{mailTLS: "465", mailPlain: "25"}[m.Security]
-		text = cmp.Or(text, "587")
+		text = cmp.Or(map[string]string{mailTLS: "465", mailPlain: "25"}[m.Security], "587")
 	}
 	port, err = strconv.Atoi(text)
 	if err != nil || host == "" || strings.ContainsAny(host, " /@") || port < 1 || port > 65535 {
@@ -175,7 +174,7 @@ func (m Mail) send(ctx context.Context, message *mail.Msg) (store.Outcome, error
 	if err == nil || message.IsDelivered() { // the server may close the connection after it accepted the mail
 		return store.Outcome{Status: "answered 250", OK: true}, nil
 	}
-	if refused := (*mail.SendError)(nil); errors.As(err, &refused) && refused.ErrorCode() != 0 {
+	if refused, ok := errors.AsType[*mail.SendError](err); ok && refused.ErrorCode() != 0 {
 		failed.Status = "answered " + strconv.Itoa(refused.ErrorCode())
 	}
 	return failed, err

@@ -11,8 +11,8 @@ import (
 )
 
 // requireStorable keeps text that PostgreSQL cannot store (see [snap.Storable]) from every handler.
-// In the path, U+FFFD replaces such text, so that the response is the same as for an ID that does not
-// exist. In the query, it is refused.
+// In the path, U+FFFD replaces such text, so that the response is the same as for an ID that does
+// not exist. In the query, it is refused.
 func (s *Service) requireStorable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !snap.Storable(r.URL.Path) {

@@ -99,9 +99,6 @@ func (t Trust) String() string {
 	if rule.User != "" {
 		return strings.Join(append(parts, "acts as "+rule.User), ", ")
 	}
-	var scopes []string
-	for _, s := range rule.Scopes {
-		scopes = append(scopes, string(s))
-	}
+	scopes := each(rule.Scopes, func(s snap.Scope) string { return string(s) })
 	return strings.Join(append(parts, "scopes "+strings.Join(scopes, " ")), ", ")
 }

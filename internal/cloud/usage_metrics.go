@@ -11,8 +11,8 @@ import (
 	"snap/internal/store"
 )
 
-// usageMaxAge is how long the figures of organizations are cached, because it is expensive to add up
-// all snapshots at every scrape.
+// usageMaxAge is how long the figures of organizations are cached, because it is expensive to add
+// up all snapshots at every scrape.
 const usageMaxAge = 5 * time.Minute
 
 // usageCollector reports the usage of each configured organization, and the free space of the disk.
