@@ -118,8 +118,10 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 		return nil, err
 	}
 	c := &call{caller: caller}
-	if err := s.checkAttributed(r, caller, rt.do); err != nil {
-		return nil, err
+	if changing(r) {
+		if err := s.checkAttributed(ctx, caller, rt.do, r.PathValue("id")); err != nil {
+			return nil, err
+		}
 	}
 	switch rt.on {
 	case onSnapshot:
@@ -147,17 +149,10 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	return c, nil
 }
 
-// checkAttributed refuses an organization-level key that would change a share. It does so before
-// any lookup, so the response is the same whether the snapshot exists or not.
-func (s *Service) checkAttributed(r *http.Request, c snap.Caller, do snap.Action) error {
-	if !changing(r) {
-		return nil
-	}
-	return s.checkAttributedByID(r.Context(), c, do, r.PathValue("id"))
-}
-
-// checkAttributedByID is like checkAttributed, for a change of the snapshot with this ID.
-func (s *Service) checkAttributedByID(ctx context.Context, c snap.Caller, do snap.Action, id string) error {
+// checkAttributed refuses an organization-level key that would change a share of the snapshot with
+// this ID. It does so before any lookup, so the response is the same whether the snapshot exists or
+// not.
+func (s *Service) checkAttributed(ctx context.Context, c snap.Caller, do snap.Action, id string) error {
 	if !c.Credential.Kind.OrgLevel() || do != snap.ActShare && do != snap.ActShareOrg {
 		return nil
 	}
