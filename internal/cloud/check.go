@@ -56,10 +56,9 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	k.signIn()
 	k.receivers(seen.Webhooks)
 	if c.Tracing.Endpoint != "" {
-		k.check("tracing", func(ctx context.Context) (string, error) {
+		k.warn("tracing", func(ctx context.Context) (string, error) {
 			return "reached " + c.Tracing.Endpoint, reach(ctx, http.DefaultClient, c.Tracing.endpoint())
 		})
-		k.onlyWarn()
 	}
 	return k.verdicts
 }
@@ -83,10 +82,13 @@ func (k *checkup) check(what string, try func(context.Context) (string, error)) 
 	k.verdicts = append(k.verdicts, v)
 }
 
-func (k *checkup) last() *Verdict { return &k.verdicts[len(k.verdicts)-1] }
+// warn is like check, but a failure is only a warning.
+func (k *checkup) warn(what string, try func(context.Context) (string, error)) {
+	k.check(what, try)
+	k.last().Warning = k.last().Err != nil
+}
 
-// onlyWarn turns a failure of the last check into a warning.
-func (k *checkup) onlyWarn() { k.last().Warning = k.last().Err != nil }
+func (k *checkup) last() *Verdict { return &k.verdicts[len(k.verdicts)-1] }
 
 // database checks the database and the key that encrypts its signing keys, the clocks, and the
 // organizations that the next start would close.
@@ -110,16 +112,14 @@ func (k *checkup) database() (seen store.Inspection) {
 		}
 		k.check("clock", func(context.Context) (string, error) { return clockDetail(k.config, seen) })
 		if seen.Skew > maxSkew {
-			k.check("replicas", func(context.Context) (string, error) { return "", errSkew(seen.Skew) })
-			k.onlyWarn()
+			k.warn("replicas", func(context.Context) (string, error) { return "", errSkew(seen.Skew) })
 		}
 	}
 	if closed := unlisted(k.config, seen.Orgs); len(closed) > 0 {
-		k.check("organizations", func(context.Context) (string, error) {
+		k.warn("organizations", func(context.Context) (string, error) {
 			return "", fmt.Errorf("missing from the configuration, so the next start closes them: %s",
 				strings.Join(closed, ", "))
 		})
-		k.onlyWarn()
 	}
 	return seen
 }
@@ -129,20 +129,16 @@ func (k *checkup) objectStore() {
 	k.check("storage", func(ctx context.Context) (string, error) {
 		return "written, read and removed an object", tryStorage(ctx, k.config, k.service)
 	})
-	err := k.last().Err
-	if err != nil {
-		k.last().Detail = explained(err)
-	}
-	// S3 may be down for a while, but a folder that is not writable is a mistake, as is the object
-	// store of another service.
-	if k.config.Blob.URL != "" && snap.CodeOf(err) != snap.CodeUsage {
-		k.onlyWarn()
+	if v := k.last(); v.Err != nil {
+		v.Detail = explained(v.Err)
+		// S3 may be down for a while, but a folder that is not writable is a mistake, as is the object
+		// store of another service.
+		v.Warning = k.config.Blob.URL != "" && snap.CodeOf(v.Err) != snap.CodeUsage
 	}
 	if k.config.Audit.Checkpoints != "" {
-		k.check("checkpoints", func(ctx context.Context) (string, error) {
+		k.warn("checkpoints", func(ctx context.Context) (string, error) {
 			return "the bucket has object lock", tryCheckpoints(ctx, k.config.Audit)
 		})
-		k.onlyWarn()
 	}
 }
 
@@ -152,7 +148,7 @@ func (k *checkup) disk() {
 	if !known || k.config.Database.URL != "" && k.config.Blob.URL != "" {
 		return
 	}
-	k.check("disk", func(context.Context) (string, error) {
+	k.warn("disk", func(context.Context) (string, error) {
 		has := humanize.Bytes(uint64(max(free, 0))) + " free in data_dir"
 		if reserve := k.config.Limits.diskReserve(); free < reserve {
 			return "", fmt.Errorf("%s, and uploads stop below %s (limits.disk_reserve); free some space", has,
@@ -160,17 +156,15 @@ func (k *checkup) disk() {
 		}
 		return has, nil
 	})
-	k.onlyWarn()
 }
 
 // signIn checks every identity provider.
 func (k *checkup) signIn() {
 	for _, o := range k.config.signInOrganizations() {
 		if o.OIDC != nil {
-			k.check("sign-in "+o.Slug, func(ctx context.Context) (string, error) {
+			k.warn("sign-in "+o.Slug, func(ctx context.Context) (string, error) {
 				return "discovered " + o.OIDC.Issuer, discover(ctx, *o.OIDC)
 			})
-			k.onlyWarn()
 		}
 	}
 }
@@ -178,16 +172,14 @@ func (k *checkup) signIn() {
 // receivers checks the hosts of webhooks and the SMTP server.
 func (k *checkup) receivers(webhooks []string) {
 	for _, base := range webhookHosts(webhooks) {
-		k.check("webhooks", func(ctx context.Context) (string, error) {
+		k.warn("webhooks", func(ctx context.Context) (string, error) {
 			return "reached " + base, reach(ctx, newHookClient(k.config.Webhooks.AllowPrivate), base)
 		})
-		k.onlyWarn()
 	}
 	if k.config.Mail.Server != "" || slices.ContainsFunc(webhooks, isMail) {
-		k.check("mail", func(ctx context.Context) (string, error) {
+		k.warn("mail", func(ctx context.Context) (string, error) {
 			return "reached " + k.config.Mail.Server, tryMail(ctx, k.config.Mail)
 		})
-		k.onlyWarn()
 	}
 }
 
