@@ -220,17 +220,18 @@ func (s *Service) remove(ctx context.Context, g store.Garbage) error {
 // dropTimeout is how long a deletion waits for the object store to remove the bytes.
 const dropTimeout = 10 * time.Second
 
-// dropBytes removes the bytes of a deleted snapshot, and this replica's deltas that use them. Other
-// replicas remove their deltas within a day. It does nothing for an empty key, which means that
-// another snapshot has the same bytes. Objects that cannot be removed now are collected later.
-func (s *Service) dropBytes(ctx context.Context, key string) {
-	if key == "" {
+// dropBytes removes the bytes of a deleted snapshot or an aborted upload, and this replica's deltas
+// that use them. Other replicas remove their deltas within a day. It does nothing if the name of
+// the object is empty, which means that another snapshot has the same bytes. Objects that cannot be
+// removed now are collected later.
+func (s *Service) dropBytes(ctx context.Context, g store.Garbage) {
+	if g.Blob == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
-	if err := s.remove(ctx, store.Garbage{Blob: key}); err != nil {
-		s.log.WarnContext(ctx, "the bytes of a deleted snapshot are removed later", "error", err)
+	if err := s.remove(ctx, g); err != nil {
+		s.log.WarnContext(ctx, "the bytes of a deleted snapshot or upload are removed later", "error", err)
 	}
 }
 
@@ -242,6 +243,6 @@ func (s *Service) dropUnused(ctx context.Context, key string) {
 	if err != nil {
 		s.log.WarnContext(ctx, "cannot look up whether an object is used", "object", key, "error", err)
 	} else if unused {
-		s.dropBytes(ctx, key)
+		s.dropBytes(ctx, store.Garbage{Blob: key})
 	}
 }

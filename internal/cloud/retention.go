@@ -86,7 +86,7 @@ func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (deleted []sn
 		}
 		if ok {
 			deleted = append(deleted, sn)
-			s.dropBytes(ctx, key)
+			s.dropBytes(ctx, store.Garbage{Blob: key})
 		}
 	}
 	return deleted, nil

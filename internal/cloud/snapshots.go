@@ -84,6 +84,6 @@ func (s *Service) deleteSnapshot(ctx context.Context, _ *ByID) (*empty, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.dropBytes(ctx, key)
+	s.dropBytes(ctx, store.Garbage{Blob: key})
 	return &empty{}, nil
 }

@@ -45,11 +45,7 @@ func (s *Service) abortUpload(ctx context.Context, _ *ByID) (*empty, error) {
 	if err := s.store.AbortUpload(ctx, c.caller, c.upload); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
-	defer cancel()
-	if err := s.remove(ctx, store.Garbage{Blob: c.upload.Blob, BlobUpload: c.upload.BlobUpload}); err != nil {
-		s.log.WarnContext(ctx, "the bytes of an aborted upload are removed later", "error", err)
-	}
+	s.dropBytes(ctx, store.Garbage{Blob: c.upload.Blob, BlobUpload: c.upload.BlobUpload})
 	return &empty{}, nil
 }
 
