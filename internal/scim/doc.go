@@ -9,6 +9,6 @@
 // stored; other attributes are accepted and ignored.
 //
 // The package accepts the requests of Okta and Microsoft Entra ID, even where they differ from the
-// RFCs: operations and attribute names in any case, booleans as strings, single values instead of
-// lists, and a list of members to remove in the value instead of a filter in the path.
+// RFCs: operations and attribute names in upper or lower case, booleans as strings, single values
+// instead of lists, and a list of members to remove in the value instead of a filter in the path.
 package scim

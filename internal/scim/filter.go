@@ -144,7 +144,7 @@ func (p *parser) condition() (c condition, err error) {
 	return c, err
 }
 
-// keyword is like consume, for a word that is followed by a space. It ignores upper and lower case.
+// keyword is like consume, for a word in upper or lower case that is followed by a space.
 func (p *parser) keyword(word string) bool {
 	if len(p.text) <= len(word) || !strings.EqualFold(p.text[:len(word)], word) || p.text[len(word)] != ' ' {
 		return false

@@ -234,7 +234,7 @@ func text(attribute string, value json.RawMessage, required bool) (*string, erro
 	return &s, nil
 }
 
-// boolean reads a boolean, which may be a string in any case.
+// boolean reads a boolean, which may also be a string, in upper or lower case.
 func boolean(attribute string, value json.RawMessage) (*bool, error) {
 	switch strings.ToLower(strings.Trim(strings.TrimSpace(string(value)), `"`)) {
 	case "true":

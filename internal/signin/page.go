@@ -170,7 +170,6 @@ type problemPage struct {
 	Detail, Hint, ID string
 }
 
-// errorPage shows an error to a person.
 func (s *Service) errorPage(v *visit, err error) {
 	known, ok := errors.AsType[*snap.Error](err)
 	if !ok {
@@ -215,7 +214,6 @@ func (s *Service) fault(r *http.Request, err error) *snap.Error {
 		Hint: "try again; if it happens again, give the operator the number " + id, Cause: err}
 }
 
-// titleOf returns the page title for a status.
 func titleOf(status int) string {
 	switch status {
 	case http.StatusBadRequest:
