@@ -545,11 +545,6 @@ func (o Organization) parseFreshness(into *signin.Organization) error {
 	return nil
 }
 
-// MaxSnapshotSize returns the maximum size of a snapshot file in bytes.
-func (c Config) MaxSnapshotSize() int64 {
-	return cmp.Or(c.Limits.MaxSnapshotSize, 5<<40)
-}
-
 func (c Config) proxies() ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, text := range c.TrustProxies {

@@ -17,8 +17,8 @@ import (
 // It changes nothing and may run while the service runs. It reads no object, so it takes about as
 // long as listing the bucket.
 //
-// A snapshot whose bytes are missing is an error. Bytes that belong to no row are only a warning,
-// because they do no harm except for using space.
+// A snapshot whose bytes are missing is an error. Bytes that belong to no row only waste space, so
+// they are a warning.
 func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	blobs, err := OpenBlobs(ctx, c)
 	if err != nil {

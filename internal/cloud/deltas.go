@@ -57,7 +57,6 @@ const (
 	deltaMaxStall  = time.Minute
 )
 
-// openDeltas opens the cache.
 func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, error) {
 	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), reserve: c.Limits.diskReserve(),
 		timeLimit: deltaTimeLimit, maxStall: deltaMaxStall, useless: map[string]time.Time{}}

@@ -57,6 +57,7 @@ const (
 	defaultQueueWait     = 2 * time.Second
 	defaultConnections   = 10_000
 	defaultDiskReserve   = 256 << 20
+	defaultSnapshotSize  = 5 << 40
 )
 
 // bound returns the effective limit; 0 means no limit.

@@ -190,7 +190,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// countLogin is the Count of signin.Options.
+// countLogin implements Count of signin.Options.
 func (m *metrics) countLogin(door, outcome string) { m.logins.WithLabelValues(door, outcome).Inc() }
 
 func (m *metrics) recordJob(job string, err error, took time.Duration) {
@@ -202,7 +202,6 @@ func (m *metrics) recordJob(job string, err error, took time.Duration) {
 	m.jobs.WithLabelValues(job, "ok").Inc()
 }
 
-// recordLease records whether this process holds the lease of a job.
 func (m *metrics) recordLease(job string, held bool) {
 	m.leases.WithLabelValues(job).Set(zeroOrOne(held))
 }

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -115,12 +116,11 @@ func (s *Service) uploadOf(r api.PushRequest) (store.Upload, error) {
 	if sum, err := hex.DecodeString(r.SHA256); err != nil || len(sum) != 32 {
 		return store.Upload{}, snap.Invalid("sha256 is not a SHA-256 in hexadecimal", "")
 	}
-	if r.Size > s.config.MaxSnapshotSize() {
+	if most := cmp.Or(s.config.Limits.MaxSnapshotSize, defaultSnapshotSize); r.Size > most {
 		return store.Upload{}, &snap.Error{
-			Code: snap.CodeTooLarge,
-			Detail: fmt.Sprintf("the snapshot has %d bytes; this service accepts at most %d", r.Size,
-				s.config.MaxSnapshotSize()),
-			Hint: "ask the service's operator to raise limits.max_snapshot_size",
+			Code:   snap.CodeTooLarge,
+			Detail: fmt.Sprintf("the snapshot has %d bytes; this service accepts at most %d", r.Size, most),
+			Hint:   "ask the service's operator to raise limits.max_snapshot_size",
 		}
 	}
 	return store.Upload{

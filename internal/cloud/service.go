@@ -96,9 +96,6 @@ type Options struct {
 	Again bool
 }
 
-// defaultRecheck is the default of Options.Recheck.
-const defaultRecheck = 900 * time.Millisecond
-
 // New opens the database and the object store, applies the configuration's organizations and local
 // users, closes the organizations that the configuration does not list, and returns the service.
 // The caller must close the service after the last request.
@@ -166,7 +163,7 @@ func newService(c Config, o Options) *Service {
 		o.Now = time.Now
 	}
 	s := &Service{config: c, log: o.Log, now: o.Now,
-		transfers: transfers{recheck: cmp.Or(o.Recheck, defaultRecheck)},
+		transfers: transfers{recheck: cmp.Or(o.Recheck, 900*time.Millisecond)},
 		telemetry: telemetry{metrics: newMetrics(o.Version)},
 		background: background{collectEvery: cmp.Or(o.CollectEvery, collectEvery),
 			hookClient: newHookClient(c.Webhooks.AllowPrivate)}}
