@@ -111,10 +111,7 @@ func AtMostOneArg(name string) cobra.PositionalArgs {
 // SomeArgs requires at least one argument. The name is used in messages.
 func SomeArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 || args[0] == "" {
-			return snap.Usage(fmt.Sprintf("%s needs a %s", Path(cmd), name), UsageHint(cmd))
-		}
-		return nil
+		return ExactArgs(name)(cmd, args[:min(len(args), 1)])
 	}
 }
 
@@ -126,8 +123,8 @@ func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see `%s --help`", 
 // Fault converts any error to a [snap.Error]. An error that wraps a [snap.Error] keeps its code and
 // its whole message; any other error gets the code internal.
 func Fault(err error) *snap.Error {
-	var e *snap.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*snap.Error](err)
+	if !ok {
 		return &snap.Error{Code: snap.CodeInternal, Detail: err.Error()}
 	}
 	copied := *e
