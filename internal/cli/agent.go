@@ -48,7 +48,7 @@ If no agent was running at one or more scheduled times, one run makes up for
 them. The config file is read again when it changes.`,
 		Example: examples("run it in a terminal; docs/agent.md has a systemd unit", "snapcli agent"),
 		Args:    command.RequireKnown,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveAgent(cmd.Context()) },
+		RunE:    a.withAgent(a.serveAgent),
 	}
 	a.jsonFlag(cmd)
 	cmd.AddCommand(a.agentRunCommand(), a.agentStatusCommand())
@@ -59,11 +59,7 @@ them. The config file is read again when it changes.`,
 const agentTick = 15 * time.Second
 
 // serveAgent runs until ctx ends, which is not an error.
-func (a *app) serveAgent(ctx context.Context) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
+func (a *app) serveAgent(ctx context.Context, agent *local.Agent, _ []string) error {
 	p := agentPrinter{app: a}
 	for _, t := range agent.Scheduled() {
 		p.target(t)
@@ -71,7 +67,7 @@ func (a *app) serveAgent(ctx context.Context) error {
 	if len(agent.Scheduled()) == 0 {
 		a.warn("no target has a schedule yet; add one with `snapcli config edit`")
 	}
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // the end of the program that reads the log ends nothing
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // keep running if the reader of the log ends
 	ticker := time.NewTicker(agentTick)
 	defer ticker.Stop()
 	n := nightly.Agent{Records: agent.Runs(), Now: a.now, Report: p.event}
@@ -235,20 +231,14 @@ records the run. It fails if an agent is working on the target.`,
 		Example:           examples("try the job before its first scheduled run", "snapcli agent run shop"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runAgentNow(cmd.Context(), args[0])
-		},
+		RunE:              a.withAgent(a.runAgentNow),
 	}
 	a.jsonFlag(cmd)
 	return cmd
 }
 
-func (a *app) runAgentNow(ctx context.Context, target string) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
-	t, err := agent.Target(target)
+func (a *app) runAgentNow(ctx context.Context, agent *local.Agent, args []string) error {
+	t, err := agent.Target(args[0])
 	if err != nil {
 		return err
 	}
@@ -276,8 +266,7 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 
 // cannotRun returns err, or an error with a hint if err says that a run cannot begin now.
 func (a *app) cannotRun(err error, target string) error {
-	var soon nightly.TooSoonError
-	if errors.As(err, &soon) {
+	if soon, ok := errors.AsType[nightly.TooSoonError](err); ok {
 		return &snap.Error{Code: snap.CodeConflict, Cause: err,
 			Detail: "the next run can only begin after " + a.moment(soon.After),
 			Hint:   "wait a minute, or see `snapcli agent status`"}

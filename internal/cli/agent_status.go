@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -51,11 +52,7 @@ failed run failed.`,
 			"snapcli agent status shop"),
 		Args:              command.AtMostOneArg("target"),
 		ValidArgsFunction: a.completeTargets,
-		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
 			targets := agent.Scheduled()
 			if len(args) == 1 {
 				t, err := agent.Target(args[0])
@@ -69,7 +66,7 @@ failed run failed.`,
 				return err
 			}
 			return a.printAgentStatus(views, len(args) == 1)
-		},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd

@@ -40,8 +40,8 @@ func Stdio() IO {
 	}
 }
 
-// Main runs the program with these arguments (without its name) and returns
-// its exit code (see [snap.Codes]). It ends soon after ctx does, with exit code 130.
+// Main runs the program with these arguments (without its name) and returns its exit code (see
+// [snap.Codes]). It ends soon after ctx does, with exit code 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
 	return run(ctx, args, stdio, env, defaultTimeouts())
 }
@@ -63,7 +63,6 @@ func run(ctx context.Context, args []string, stdio IO, env func(string) string, 
 		err = out.Err()
 	}
 	a.sweepAfter(ctx)
-	a.dropRevoked(ctx)
 	return a.report(ctx, err)
 }
 
@@ -85,8 +84,8 @@ type app struct {
 	jsonErrors bool           // the command line contains --json, even if it cannot be parsed
 }
 
-// globals are the flags that every command accepts (those of SPEC 4.5, --org and --utc), and
-// --json, which only commands that list or show something accept.
+// globals are the flags that every command accepts: those of SPEC 4.5, and also --org and --utc.
+// Only commands that print a result accept --json.
 type globals struct {
 	config string
 	org    string

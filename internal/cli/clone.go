@@ -33,13 +33,11 @@ func (f *cloneFlags) add(a *app, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 }
 
-// addTTL adds the flag --ttl.
 func (f *cloneFlags) addTTL(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.ttl, "ttl", "", "how long the clone lives, such as 2h or 7d (default: clones.ttl of the "+
 		"target, otherwise 24h)")
 }
 
-// options returns the clone options that the flags set.
 func (f *cloneFlags) options(cmd *cobra.Command) (o local.CloneOptions, err error) {
 	o = f.CloneOptions
 	if cmd.Flags().Changed("ttl") {
@@ -138,43 +136,21 @@ func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pu
 	if o.Count < 1 {
 		return countTooSmall(o.Count)
 	}
-	agent, err := a.agent()
+	agent, err := a.sweptAgent(ctx)
 	if err != nil {
-		return err
-	}
-	if err := a.sweepBefore(ctx, agent); err != nil {
 		return err
 	}
 	if err := a.ensureSnapshot(ctx, agent, target, &o, pull); err != nil {
 		return err
 	}
-	var all []local.Cloned
-	err = a.withTrustPrompt(ctx, func(trust func(local.Preflight) error, p local.Progress) (err error) {
-		o.Trust = trust
-		all, err = agent.Clone(ctx, target, o, p)
-		return err
-	})
+	report, pausing, end := a.pausableProgress()
+	o.Trust = pausing(func(p local.Preflight) error { return a.confirmTrust(ctx, p) })
+	all, err := agent.Clone(ctx, target, o, report)
+	end()
 	if err != nil {
 		return stopped(ctx, err, "the clone", "nothing is left behind; run the same command again")
 	}
 	return a.printCloned(ctx, agent, all, withPassword)
-}
-
-// withTrustPrompt calls f with a function that asks for trust and one that shows progress.
-func (a *app) withTrustPrompt(ctx context.Context, f func(func(local.Preflight) error, local.Progress) error) error {
-	report, end := a.progress()
-	trust := func(p local.Preflight) error {
-		end()
-		defer func() { report, end = a.progress() }()
-		return a.confirmTrust(ctx, p)
-	}
-	err := f(trust, func(e local.Event) {
-		if report != nil {
-			report(e)
-		}
-	})
-	end()
-	return err
 }
 
 // ensureSnapshot sets o.Snapshot to the name of the snapshot to clone. If that snapshot is not on
@@ -220,7 +196,6 @@ func (a *app) pullToClone(ctx context.Context, agent *local.Agent, target string
 	return nil
 }
 
-// branch makes a clone of another clone.
 func (a *app) branch(cmd *cobra.Command, args []string, from string, o local.CloneOptions, terminate,
 	withPassword bool) error {
 	const hint = "use it as: snapcli clone --from NAME --name NEW"
@@ -233,11 +208,8 @@ func (a *app) branch(cmd *cobra.Command, args []string, from string, o local.Clo
 		}
 	}
 	ctx := cmd.Context()
-	agent, err := a.agent()
+	agent, err := a.sweptAgent(ctx)
 	if err != nil {
-		return err
-	}
-	if err := a.sweepBefore(ctx, agent); err != nil {
 		return err
 	}
 	c, err := agent.Branch(ctx, from, o, terminate)
@@ -247,7 +219,6 @@ func (a *app) branch(cmd *cobra.Command, args []string, from string, o local.Clo
 	return a.printCloned(ctx, agent, []local.Cloned{c}, withPassword)
 }
 
-// printCloned prints the URLs of new clones.
 func (a *app) printCloned(ctx context.Context, agent *local.Agent, all []local.Cloned, withPassword bool) error {
 	views := []cloneView{}
 	for _, c := range all {
@@ -279,7 +250,6 @@ func (a *app) printCloned(ctx context.Context, agent *local.Agent, all []local.C
 	return nil
 }
 
-// resetCommand returns the command that resets a clone to its snapshot.
 func (a *app) resetCommand() *cobra.Command {
 	var o local.CloneOptions
 	cmd := &cobra.Command{
@@ -292,12 +262,9 @@ SQLite clone that is in use cannot be reset.`,
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeClones,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
 			ctx := cmd.Context()
-			if err := a.sweepBefore(ctx, agent); err != nil {
+			agent, err := a.sweptAgent(ctx)
+			if err != nil {
 				return err
 			}
 			report, end := a.progress()

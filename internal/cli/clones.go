@@ -31,11 +31,8 @@ connections. It includes the clones that ` + "`snapcli run`" + ` uses, and the c
 		Example: examples("list them", "snapcli clones", "for a script", "snapcli clones --json"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			agent, err := a.agent()
+			agent, err := a.sweptAgent(cmd.Context())
 			if err != nil {
-				return err
-			}
-			if err := a.sweepBefore(cmd.Context(), agent); err != nil {
 				return err
 			}
 			all, err := agent.Clones(cmd.Context())
@@ -50,10 +47,7 @@ connections. It includes the clones that ` + "`snapcli run`" + ` uses, and the c
 }
 
 func (a *app) printClones(all []clone.Listed) error {
-	views := []cloneView{}
-	for _, c := range all {
-		views = append(views, viewListed(c))
-	}
+	views := viewAll(all, viewListed)
 	switch {
 	case a.flags.json:
 		return a.printJSON(views)
@@ -125,18 +119,14 @@ removes the clone from the list. Use this if the server no longer exists.`,
 		Example:           examples("drop one", "snapcli clones drop pr-12"),
 		Args:              command.SomeArgs("name"),
 		ValidArgsFunction: a.completeClones,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
 			for _, name := range args { // check all first, so that a mistyped name drops nothing
 				if _, err := agent.FindClone(name); err != nil {
 					return err
 				}
 			}
-			return a.dropClones(cmd.Context(), agent, distinct(args), forget)
-		},
+			return a.dropClones(ctx, agent, distinct(args), forget)
+		}),
 	}
 	a.jsonFlag(cmd)
 	cmd.Flags().BoolVar(&forget, "forget", false, "remove the clone from the list without dropping its database")
@@ -153,19 +143,17 @@ type droppedView struct {
 // dropping another one fails.
 func (a *app) dropClones(ctx context.Context, agent *local.Agent, names []string, forget bool) error {
 	dropped := []droppedView{}
+	var err error
 	for _, name := range names {
-		if err := a.dropClone(ctx, agent, name, forget); err != nil {
-			if a.flags.json {
-				return errors.Join(err, a.printJSON(dropped))
-			}
-			return err
+		if err = a.dropClone(ctx, agent, name, forget); err != nil {
+			break
 		}
 		dropped = append(dropped, droppedView{name, forget})
 	}
 	if a.flags.json {
-		return a.printJSON(dropped)
+		err = errors.Join(err, a.printJSON(dropped))
 	}
-	return nil
+	return err
 }
 
 func (a *app) dropClone(ctx context.Context, agent *local.Agent, name string, forget bool) error {
@@ -229,12 +217,10 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 	if err := a.ensureSnapshot(ctx, agent, target, &o, pull); err != nil {
 		return err
 	}
-	made := 0
-	err = a.withTrustPrompt(ctx, func(trust func(local.Preflight) error, p local.Progress) (err error) {
-		o.Trust = trust
-		made, err = agent.WarmClones(ctx, target, n, o, p)
-		return err
-	})
+	report, pausing, end := a.pausableProgress()
+	o.Trust = pausing(func(p local.Preflight) error { return a.confirmTrust(ctx, p) })
+	made, err := agent.WarmClones(ctx, target, n, o, report)
+	end()
 	if err != nil {
 		return stopped(ctx, err, "preparing the copies", "copies that were finished stay; run the same command again")
 	}
@@ -256,7 +242,7 @@ type warmView struct {
 	Made     int    `json:"made" doc:"number of copies that were made"`
 }
 
-// completeClones completes the names of clones.
+// completeClones offers the names of the clones.
 func (a *app) completeClones(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
 	if agent, err := a.agent(); err == nil {
@@ -265,9 +251,14 @@ func (a *app) completeClones(*cobra.Command, []string, string) ([]cobra.Completi
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// sweepBefore drops expired clones before a command that works with clones. A failure is only a
-// warning, so that a server that does not answer does not stop the command.
-func (a *app) sweepBefore(ctx context.Context, agent *local.Agent) error {
+// sweptAgent returns the agent for a command that works with clones, after dropping the expired
+// ones. If they cannot be dropped, it only warns, so that a server that does not answer does not
+// stop the command.
+func (a *app) sweptAgent(ctx context.Context) (*local.Agent, error) {
+	agent, err := a.agent()
+	if err != nil {
+		return nil, err
+	}
 	limited, cancel := context.WithTimeout(ctx, a.timeouts.sweep)
 	defer cancel()
 	swept, err := agent.SweepClones(limited)
@@ -276,40 +267,34 @@ func (a *app) sweepBefore(ctx context.Context, agent *local.Agent) error {
 	}
 	if err != nil && ctx.Err() == nil {
 		a.warn("cannot drop expired clones: %s", err)
-		return nil
 	}
-	return ctx.Err()
+	return agent, ctx.Err()
 }
 
-// sweepAfter drops expired clones after a command. Failures are only logged: the next command tries
-// again.
+// sweepAfter drops expired clones after a command and, if the command used the service, the
+// templates of snapshots that the user can no longer see. Failures are only logged: the next command
+// tries again.
 func (a *app) sweepAfter(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.timeouts.sweep)
-	defer cancel()
 	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
 	if err != nil {
 		return
 	}
-	if _, err := agent.SweepClones(ctx); err != nil {
+	limited, cancel := context.WithTimeout(ctx, a.timeouts.sweep)
+	defer cancel()
+	if _, err := agent.SweepClones(limited); err != nil {
 		a.log.Debug("expired clones could not be dropped", "err", err)
+	}
+	if a.contacted != nil && ctx.Err() == nil {
+		a.dropRevoked(ctx, agent)
 	}
 }
 
-// dropRevoked drops the templates of snapshots that the user can no longer see. It runs after a
-// command that used the service.
-func (a *app) dropRevoked(ctx context.Context) {
-	if a.contacted == nil || ctx.Err() != nil {
-		return
-	}
+func (a *app) dropRevoked(ctx context.Context, agent *local.Agent) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeouts.sweep)
 	defer cancel()
-	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
-	if err != nil {
-		return
-	}
 	revoked, err := agent.DropRevoked(ctx, a.contacted)
 	for _, r := range revoked {
 		a.note("%s is no longer visible to you, so its template was dropped; you keep the pulled file and %s",

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"snap/api"
@@ -57,13 +59,9 @@ pushed earlier. A revoked key cannot be registered again.`,
 		Example: examples("accept the certificates of this machine",
 			`snapcli cloud certificate-keys add "$(snapcli keys export)" --name laptop`),
 		Args: command.ExactArgs("public key"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := a.connect()
-			if err != nil {
-				return err
-			}
+		RunE: a.withService(func(ctx context.Context, conn *connection, args []string) error {
 			r.Public = args[0]
-			k, err := conn.AddCertificateKey(cmd.Context(), r)
+			k, err := conn.AddCertificateKey(ctx, r)
 			if err != nil {
 				return err
 			}
@@ -72,7 +70,7 @@ pushed earlier. A revoked key cannot be registered again.`,
 			}
 			a.done(k.ID, "registered the certificate key %s; its certificates are valid", k.ID)
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&r.Name, "name", "", "a readable name for the key")
 	a.jsonFlag(cmd)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/spf13/cobra"
 
@@ -67,19 +68,14 @@ have at most 20 open requests.`,
 		Example: examples("ask for a snapshot whose link somebody sent you",
 			"snapcli cloud requests ask snap_7h2k9m4qw8xvbn3t --reason 'bug 412'"),
 		Args: command.ExactArgs("snapshot ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			if err := conn.RequestAccess(cmd.Context(), api.AccessRequestRequest{Snapshot: args[0],
-				Reason: reason}); err != nil {
+		RunE: a.withService(func(ctx context.Context, conn *connection, args []string) error {
+			if err := conn.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: args[0], Reason: reason}); err != nil {
 				return err
 			}
 			a.done("", "sent the request; if the snapshot exists, its owner and the admins of its organization will "+
 				"see it")
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why you need the snapshot")
 	return cmd

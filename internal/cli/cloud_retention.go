@@ -118,23 +118,19 @@ does every hour. With --dry-run, it only lists them, at most 200.`,
 		Example: examples(
 			"see what would be deleted", "snapcli cloud retention run --dry-run"),
 		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := a.connect()
-			if err != nil {
-				return err
-			}
+		RunE: a.withService(func(ctx context.Context, conn *connection, _ []string) error {
 			if !dry {
-				if err := a.confirm(cmd.Context(), yes, "Delete the snapshots that the retention rules no longer keep?",
+				if err := a.confirm(ctx, yes, "Delete the snapshots that the retention rules no longer keep?",
 					"They are deleted for everyone; --dry-run lists them first."); err != nil {
 					return err
 				}
 			}
-			result, err := runRetention(cmd.Context(), conn.Client, dry)
+			result, err := runRetention(ctx, conn.Client, dry)
 			if err != nil && len(result.Snapshots) == 0 {
 				return err
 			}
 			return errors.Join(err, a.printRetentionRun(result))
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only list what would be deleted")
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
@@ -142,8 +138,8 @@ does every hour. With --dry-run, it only lists them, at most 200.`,
 	return cmd
 }
 
-// runRetention applies the rules in as many requests as it takes, or in one for a dry run. Its result
-// is complete up to an error.
+// runRetention applies the rules in as many requests as it takes, or in one for a dry run. After an
+// error, its result has what was deleted until then.
 func runRetention(ctx context.Context, c *api.Client, dry bool) (api.RetentionResult, error) {
 	all := api.RetentionResult{Snapshots: []api.Snapshot{}}
 	for {

@@ -53,21 +53,17 @@ have arrived. Your local snapshot stays, and pushing it again starts from the
 beginning. The start of the upload's ID is enough.`,
 		Example: examples("give up on a push", "snapcli cloud uploads abort snap_7h2k"),
 		Args:    command.ExactArgs("upload ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := a.connect()
+		RunE: a.withService(func(ctx context.Context, conn *connection, args []string) error {
+			id, err := uploadID(ctx, conn, args[0])
 			if err != nil {
 				return err
 			}
-			id, err := uploadID(cmd.Context(), conn, args[0])
-			if err != nil {
-				return err
-			}
-			if err := conn.AbortUpload(cmd.Context(), id); err != nil {
+			if err := conn.AbortUpload(ctx, id); err != nil {
 				return noSuch(err, "upload", args[0], "list them with `snapcli cloud uploads`")
 			}
 			a.done("", "ended the upload %s", id)
 			return nil
-		},
+		}),
 		ValidArgsFunction: completeEntries(a, a.connect, (*api.Client).Uploads,
 			func(u api.Upload) (string, string) { return u.ID, u.Name }),
 	}

@@ -118,16 +118,12 @@ allows.`,
 			"send an e-mail when a snapshot is overdue",
 			"snapcli cloud webhooks add mailto:ops@example.com --events overdue"),
 		Args: command.ExactArgs("URL"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := a.connect()
-			if err != nil {
-				return err
-			}
+		RunE: a.withService(func(ctx context.Context, conn *connection, args []string) error {
 			r := api.WebhookRequest{URL: args[0], Format: format}
 			for _, e := range events {
 				r.Events = append(r.Events, eventOf(e))
 			}
-			hook, err := conn.AddWebhook(cmd.Context(), r)
+			hook, err := conn.AddWebhook(ctx, r)
 			if err != nil {
 				return err
 			}
@@ -142,7 +138,7 @@ allows.`,
 			a.note("created the webhook %s to %s; this is the only time its secret is shown:", hook.ID, hook.URL)
 			a.result("%s", hook.Secret)
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringSliceVar(&events, "events", nil,
 		"events to send: pushed, shared, unshared, pulled, deleted, access-requested,"+
@@ -172,12 +168,8 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 		Long:    "Deliveries lists the newest messages to a webhook, with the result of each.",
 		Example: examples("find out why nothing arrives", "snapcli cloud webhooks deliveries 2"),
 		Args:    command.ExactArgs("webhook ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			list, err := conn.Deliveries(cmd.Context(), args[0])
+		RunE: a.withService(func(ctx context.Context, conn *connection, args []string) error {
+			list, err := conn.Deliveries(ctx, args[0])
 			if err != nil {
 				return noSuch(err, "webhook", args[0], "list them with `snapcli cloud webhooks`")
 			}
@@ -200,7 +192,7 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 					strings.TrimPrefix(string(d.Event), "snapshot."), strconv.Itoa(d.Attempts), d.Status, next)
 			}
 			return t.flush()
-		},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd
@@ -208,15 +200,11 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 
 // webhookCommand completes a command that makes one call about a webhook. It prints the result as
 // JSON with --json, otherwise by calling show.
-func webhookCommand[T any](a *app, cmd *cobra.Command, call func(context.Context, *api.Client, string) (T, error),
+func webhookCommand[T any](a *app, cmd *cobra.Command, call func(*api.Client, context.Context, string) (T, error),
 	show func(T) error) *cobra.Command {
 	cmd.Args = command.ExactArgs("webhook ID")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		conn, err := a.connect()
-		if err != nil {
-			return err
-		}
-		result, err := call(cmd.Context(), conn.Client, args[0])
+	cmd.RunE = a.withService(func(ctx context.Context, conn *connection, args []string) error {
+		result, err := call(conn.Client, ctx, args[0])
 		if err != nil {
 			return noSuch(err, "webhook", args[0], "list them with `snapcli cloud webhooks`")
 		}
@@ -228,7 +216,7 @@ func webhookCommand[T any](a *app, cmd *cobra.Command, call func(context.Context
 			err = testFailure(t)
 		}
 		return err
-	}
+	})
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -240,9 +228,7 @@ func (a *app) webhooksTestCommand() *cobra.Command {
 		Long: `Test sends a message of the type webhook.test and prints the response. It works
 for disabled webhooks too, and it changes nothing.`,
 		Example: examples("try a receiver", "snapcli cloud webhooks test 2"),
-	}, func(ctx context.Context, conn *api.Client, id string) (api.WebhookTest, error) {
-		return conn.TestWebhook(ctx, id)
-	}, func(t api.WebhookTest) error {
+	}, (*api.Client).TestWebhook, func(t api.WebhookTest) error {
 		if err := testFailure(t); err != nil {
 			return err
 		}
@@ -274,7 +260,7 @@ receiver accepted.`,
 		Example: examples("send the messages that failed in the last two days again",
 			"snapcli cloud webhooks replay 2 --since 48h",
 			"send one message again", "snapcli cloud webhooks replay 2 --delivery msg_1_42_2"),
-	}, func(ctx context.Context, conn *api.Client, id string) (r api.ReplayResult, err error) {
+	}, func(conn *api.Client, ctx context.Context, id string) (r api.ReplayResult, err error) {
 		if delivery != "" {
 			return conn.ReplayWebhook(ctx, id, api.ReplayRequest{Delivery: delivery})
 		}
@@ -309,7 +295,7 @@ During --overlap, messages are signed with both secrets, so that the receiver
 can change its secret without losing a message. Use --overlap 0s if somebody
 else may know the old secret.`,
 		Example: examples("replace the secret; the receiver has a day to switch", "snapcli cloud webhooks rotate 2"),
-	}, func(ctx context.Context, conn *api.Client, id string) (api.NewWebhook, error) {
+	}, func(conn *api.Client, ctx context.Context, id string) (api.NewWebhook, error) {
 		return conn.RotateWebhook(ctx, id, api.RotateRequest{Overlap: overlap.String()})
 	}, func(w api.NewWebhook) error {
 		a.note("replaced the secret of the webhook %s; this is the only time the new one is shown:", w.ID)
@@ -328,9 +314,7 @@ func (a *app) webhooksEnableCommand() *cobra.Command {
 		Long: `Enable makes a disabled or paused webhook receive messages again, beginning with
 those that are waiting.`,
 		Example: examples("send to it again", "snapcli cloud webhooks enable 2"),
-	}, func(ctx context.Context, conn *api.Client, id string) (api.Webhook, error) {
-		return conn.EnableWebhook(ctx, id)
-	}, func(w api.Webhook) error {
+	}, (*api.Client).EnableWebhook, func(w api.Webhook) error {
 		a.done("", "enabled the webhook %s; messages waiting: %d", w.ID, w.Waiting)
 		return nil
 	})

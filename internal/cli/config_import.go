@@ -45,14 +45,10 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 			"see the result first", "snapcli config import "+tool+" "+file+" --dry-run",
 			"import it", "snapcli config import "+tool+" "+file),
 		Args: command.ExactArgs("file"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
 			i, err := agent.ReadForeign(tool, args[0], target)
 			if err == nil && !dry {
-				err = a.allowVariables(cmd.Context(), i, allowed)
+				err = a.allowVariables(ctx, i, allowed)
 			}
 			if err == nil && !dry {
 				err = agent.Import(i)
@@ -61,7 +57,7 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 				return err
 			}
 			return a.printImport(i, dry)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show the result")
 	cmd.Flags().StringArrayVar(&allowed, "allow-env", nil,
@@ -113,11 +109,8 @@ type profileView struct {
 }
 
 func (a *app) printImport(i local.Import, dry bool) error {
-	v := importView{Written: !dry, Targets: []targetView{}, Profiles: []profileView{},
-		Files: append([]string{}, i.Files...), Left: append([]foreign.Left{}, i.Left...)}
-	for _, t := range i.Targets {
-		v.Targets = append(v.Targets, viewTarget(t))
-	}
+	v := importView{Written: !dry, Targets: viewAll(i.Targets, viewTarget), Profiles: []profileView{},
+		Files: emptyNotNull(i.Files), Left: emptyNotNull(i.Left)}
 	for _, name := range slices.Sorted(maps.Keys(i.Profiles)) {
 		v.Profiles = append(v.Profiles, profileView{name, hidePassword(i.Profiles[name])})
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"snap"
 	"snap/api"
 	"snap/internal/local"
@@ -21,6 +23,29 @@ func (a *app) agent() (*local.Agent, error) {
 	}
 	a.roots, err = agent.Roots()
 	return agent, err
+}
+
+// withAgent returns the RunE function of a command that uses this machine's configuration and
+// snapshots.
+func (a *app) withAgent(run func(context.Context, *local.Agent, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		agent, err := a.agent()
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), agent, args)
+	}
+}
+
+// withService returns the RunE function of a command that sends requests to the cloud service.
+func (a *app) withService(run func(context.Context, *connection, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		conn, err := a.connect()
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), conn, args)
+	}
 }
 
 // configuration opens this machine's configuration even if its cloud settings are invalid. It is
@@ -184,10 +209,8 @@ func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the login session: %w", err)
 	case !found:
-		return nil, &snap.Error{
-			Code: snap.CodeNotSignedIn, Detail: "you are not signed in to " + base,
-			Hint: signInHint,
-		}
+		return nil, &snap.Error{Code: snap.CodeNotSignedIn, Detail: "you are not signed in to " + base,
+			Hint: signInHint}
 	}
 	a.secrets.add(session.AccessToken, session.RefreshToken)
 	conn, err := a.dial(base, api.MountUser, a.hideTokens(file.Source(base, a.http())),
@@ -220,7 +243,6 @@ func (a *app) dial(base, mount string, token api.TokenSource, c credential) (*co
 	return &connection{Client: client, credential: c}, nil
 }
 
-// connect opens the connection to the cloud service.
 func (a *app) connect() (*connection, error) {
 	_, conn, err := a.connectAgent()
 	return conn, err
@@ -260,8 +282,7 @@ func (a *app) signedIn() (*connection, error) {
 		return nil, err
 	}
 	conn, err := a.cloudBySession(agent)
-	var e *snap.Error
-	if errors.As(err, &e) && e.Hint == signInHint {
+	if e, ok := errors.AsType[*snap.Error](err); ok && e.Hint == signInHint {
 		return nil, &snap.Error{Code: e.Code, Detail: e.Detail,
 			Hint: "run `snapcli login`; an API key is not enough for this"}
 	}

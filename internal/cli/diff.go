@@ -22,7 +22,7 @@ const (
 )
 
 func (a *app) diffCommand() *cobra.Command {
-	o := local.DiffOptions{}
+	var o local.DiffOptions
 	cmd := &cobra.Command{
 		Use:   "diff BEFORE [AFTER]",
 		Short: "Compare two snapshots, or a snapshot with its source as it is now",
@@ -44,13 +44,9 @@ error.`,
 			"the rows themselves", "snapcli diff shop-20261121T011600Z --rows orders"),
 		Args:              diffArgs,
 		ValidArgsFunction: a.completeLocal,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
-			return a.diff(cmd.Context(), agent, args, o)
-		},
+		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
+			return a.diff(ctx, agent, args, o)
+		}),
 	}
 	cmd.Flags().StringVar(&o.Table, "rows", "", "also list the rows of this table that differ")
 	cmd.Flags().IntVar(&o.Limit, "limit", 100, "list at most this many rows")

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,18 +66,14 @@ on this machine from now on. The private key stays in the data folder. Others
 need the public key, which ` + "`snapcli keys export`" + ` prints.`,
 		Example: examples("create a key", "snapcli keys new --name ci"),
 		Args:    command.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, _ []string) error {
 			k, err := agent.NewSigningKey(name)
 			if err != nil {
 				return err
 			}
 			return a.printChangedKey(k, "created the signing key %s; others trust it with `snapcli keys trust %s`",
 				k.ID(), k.Public)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&name, "name", "", "a readable name for the key")
 	a.jsonFlag(cmd)
@@ -89,17 +87,13 @@ func (a *app) signingKeysCommand() *cobra.Command {
 		Long:    "List prints this machine's key and the public keys of others, including revoked\nones.",
 		Example: examples("list them", "snapcli keys list"),
 		Args:    command.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, _ []string) error {
 			all, err := agent.SigningKeys()
 			if err != nil {
 				return err
 			}
 			return a.printSigningKeys(all)
-		},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd
@@ -107,11 +101,7 @@ func (a *app) signingKeysCommand() *cobra.Command {
 
 func (a *app) printSigningKeys(all []local.SigningKey) error {
 	if a.flags.json {
-		views := []signingKeyView{}
-		for _, k := range all {
-			views = append(views, viewSigningKey(k))
-		}
-		return a.printJSON(views)
+		return a.printJSON(viewAll(all, viewSigningKey))
 	}
 	if len(all) == 0 {
 		a.note("there are no keys; create one with `snapcli keys new`")
@@ -142,22 +132,14 @@ signed. An owner or admin registers the key in the cloud with
 ` + "`snapcli cloud certificate-keys add`" + `.`,
 		Example: examples("print this machine's public key", "snapcli keys export"),
 		Args:    command.AtMostOneArg("key"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
-			id := ""
-			if len(args) > 0 {
-				id = args[0]
-			}
-			k, err := agent.SigningKey(id)
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
+			k, err := agent.SigningKey(strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
 			a.result("%s", k.Public)
 			return nil
-		},
+		}),
 	}
 }
 
@@ -171,17 +153,13 @@ of a public key. Do not get the key through the same channel as the snapshot.`,
 		Example: examples("trust a key",
 			"snapcli keys trust snapkey-11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"),
 		Args: command.ExactArgs("public key"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
 			k, err := agent.TrustSigningKey(args[0], name)
 			if err != nil {
 				return err
 			}
 			return a.printChangedKey(k, "certificates of the key %s are accepted", k.ID())
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&name, "name", "", "a readable name for the key")
 	a.jsonFlag(cmd)
@@ -197,17 +175,13 @@ earlier snapshots. If the key is this machine's own, its private key is deleted.
 A revoked key stays revoked.`,
 		Example: examples("revoke a key", "snapcli keys revoke ci"),
 		Args:    command.ExactArgs("key"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
 			k, err := agent.RevokeSigningKey(args[0])
 			if err != nil {
 				return err
 			}
 			return a.printChangedKey(k, "certificates of the key %s are refused", k.ID())
-		},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd

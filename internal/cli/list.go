@@ -67,6 +67,15 @@ func (a *app) remove(r removal) func(*cobra.Command, []string) error {
 	}
 }
 
+// viewAll returns the JSON form of each entry of a list.
+func viewAll[T, V any](list []T, view func(T) V) []V {
+	views := make([]V, len(list)) // not nil, so that an empty list is encoded as [] and not null
+	for i, one := range list {
+		views[i] = view(one)
+	}
+	return views
+}
+
 // emptyNotNull returns a non-nil list, so that an empty one is encoded as [] and not null.
 func emptyNotNull[T any](list []T) []T {
 	if list == nil {

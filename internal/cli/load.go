@@ -58,7 +58,7 @@ confirm that.`,
 			"load an encrypted one", "snapcli load shop --identity key.txt"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
 			switch {
 			case inPlace:
 				o.Into = local.InPlace
@@ -66,8 +66,8 @@ confirm that.`,
 				o.Into = local.IntoExisting
 			}
 			o.Took = a.reportChoice("the latest one built, sanitized or pulled here")
-			return a.load(cmd.Context(), args[0], o, yes)
-		},
+			return a.load(ctx, agent, args[0], o, yes)
+		}),
 	}
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
 		"name of the snapshot to load (default: the latest one built, sanitized or pulled here)")
@@ -115,28 +115,12 @@ type loadView struct {
 	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs of a foreign snapshot that were not loaded"`
 }
 
-func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes bool) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
-	report, end := a.progress()
+func (a *app) load(ctx context.Context, agent *local.Agent, target string, o local.LoadOptions, yes bool) error {
+	report, pausing, end := a.pausableProgress()
 	o.Agreed = yes
-	o.Confirm = func(p local.Preflight) error {
-		end()
-		defer func() { report, end = a.progress() }()
-		return a.confirmLoad(ctx, p, yes)
-	}
-	o.Trust = func(p local.Preflight) error {
-		end()
-		defer func() { report, end = a.progress() }()
-		return a.confirmTrust(ctx, p)
-	}
-	r, err := agent.Load(ctx, target, o, func(e local.Event) {
-		if report != nil {
-			report(e)
-		}
-	})
+	o.Confirm = pausing(func(p local.Preflight) error { return a.confirmLoad(ctx, p, yes) })
+	o.Trust = pausing(func(p local.Preflight) error { return a.confirmTrust(ctx, p) })
+	r, err := agent.Load(ctx, target, o, report)
 	end()
 	if err != nil {
 		left := "no half-loaded database is left behind; run the same command again"
@@ -151,7 +135,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	if a.flags.json {
 		return a.printJSON(loadView{
 			r.Snapshot.Name, target, r.Destination, r.Replaced, len(r.Tables), r.Elapsed.Seconds(),
-			viewProvenance(r.Snapshot.From), viewPrograms(r.LeftOut),
+			provenanceView(r.Snapshot.From), viewPrograms(r.LeftOut),
 		})
 	}
 	if r.Only {

@@ -29,6 +29,26 @@ func (a *app) progress() (report local.Progress, end func()) {
 	return b.observe, b.end
 }
 
+// pausableProgress is like progress, for an action that asks questions. pausing wraps a question so
+// that no progress is shown while the question is asked.
+func (a *app) pausableProgress() (report local.Progress,
+	pausing func(ask func(local.Preflight) error) func(local.Preflight) error, end func()) {
+	show, hide := a.progress()
+	report = func(e local.Event) {
+		if show != nil {
+			show(e)
+		}
+	}
+	pausing = func(ask func(local.Preflight) error) func(local.Preflight) error {
+		return func(p local.Preflight) error {
+			hide()
+			defer func() { show, hide = a.progress() }()
+			return ask(p)
+		}
+	}
+	return report, pausing, func() { hide() }
+}
+
 // phases writes a line at the start of each phase, and the lines of the pulse in between.
 func phases(w io.Writer, p *pulse) local.Progress {
 	last := ""

@@ -42,12 +42,12 @@ with its programs, confined to the destination database.`,
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
 			if from.cloud {
-				return a.pull(cmd.Context(), args[0], o)
+				return a.pull(ctx, agent, args[0], o)
 			}
-			return a.pullProfile(cmd.Context(), from.profile, args[0], o)
-		},
+			return a.pullProfile(ctx, agent, from.profile, args[0], o)
+		}),
 	}
 	a.placeFlags(cmd, &from, "pull from the cloud service")
 	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "",
@@ -75,8 +75,8 @@ type pullView struct {
 	Provenance provenanceView `json:"provenance"`
 }
 
-func (a *app) pull(ctx context.Context, target string, o local.PullOptions) error {
-	agent, conn, err := a.connectAgent()
+func (a *app) pull(ctx context.Context, agent *local.Agent, target string, o local.PullOptions) error {
+	conn, err := a.cloud(agent)
 	if err != nil {
 		return err
 	}
@@ -89,11 +89,8 @@ func (a *app) pull(ctx context.Context, target string, o local.PullOptions) erro
 	return a.printPulled(target, r)
 }
 
-func (a *app) pullProfile(ctx context.Context, profile, target string, o local.PullOptions) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
+func (a *app) pullProfile(ctx context.Context, agent *local.Agent, profile, target string,
+	o local.PullOptions) error {
 	report, end := a.progress()
 	r, err := agent.PullProfile(ctx, profile, target, o, report)
 	end()
@@ -111,7 +108,7 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 			unsaved = r.Unsaved.Error()
 		}
 		return a.printJSON(pullView{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget, unsaved,
-			viewProvenance(s.From)})
+			provenanceView(s.From)})
 	}
 	if r.CreatedTarget {
 		a.note("created the target %s; give it a database with `snapcli targets add %s --destination URL`", target,

@@ -7,9 +7,8 @@ import (
 
 	"snap"
 	"snap/api"
-	"snap/internal/local"
-
 	"snap/internal/command"
+	"snap/internal/local"
 )
 
 func (a *app) pushCommand() *cobra.Command {
@@ -48,13 +47,13 @@ that is already in the cloud is not sent again.`,
 			"push the newest masked one and keep its ID", "id=$(snapcli push shop --cloud --type sanitized --quiet)"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
 			o.Took = a.reportChoice("the latest one built or sanitized here")
 			if to.cloud {
-				return a.push(cmd.Context(), args[0], o)
+				return a.push(ctx, agent, args[0], o)
 			}
-			return a.pushProfile(cmd.Context(), to.profile, args[0], o)
-		},
+			return a.pushProfile(ctx, agent, to.profile, args[0], o)
+		}),
 	}
 	a.placeFlags(cmd, &to, "push to the cloud service")
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
@@ -95,8 +94,8 @@ func (a *app) printPushed(target string, r local.PushResult) error {
 		r.Base, r.Unchanged})
 }
 
-func (a *app) push(ctx context.Context, target string, o local.PushOptions) error {
-	agent, conn, err := a.connectAgent()
+func (a *app) push(ctx context.Context, agent *local.Agent, target string, o local.PushOptions) error {
+	conn, err := a.cloud(agent)
 	if err != nil {
 		return err
 	}
@@ -152,11 +151,8 @@ func seenBy(s api.Snapshot) string {
 }
 
 // pushProfile pushes to a storage profile. Only the object store itself checks permissions there.
-func (a *app) pushProfile(ctx context.Context, profile, target string, o local.PushOptions) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
+func (a *app) pushProfile(ctx context.Context, agent *local.Agent, profile, target string,
+	o local.PushOptions) error {
 	report, end := a.progress()
 	r, err := agent.PushProfile(ctx, profile, target, o, report)
 	end()

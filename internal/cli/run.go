@@ -83,12 +83,10 @@ func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOpt
 	if err := a.ensureSnapshot(ctx, agent, target, &o, pull); err != nil {
 		return err
 	}
-	var b *local.Borrowed
-	err = a.withTrustPrompt(ctx, func(trust func(local.Preflight) error, p local.Progress) (err error) {
-		o.Trust = trust
-		b, err = agent.Borrow(ctx, target, o, p)
-		return err
-	})
+	report, pausing, end := a.pausableProgress()
+	o.Trust = pausing(func(p local.Preflight) error { return a.confirmTrust(ctx, p) })
+	b, err := agent.Borrow(ctx, target, o, report)
+	end()
 	if err != nil {
 		return stopped(ctx, err, "the run", "its command was not started, and nothing is left behind")
 	}
@@ -158,9 +156,8 @@ func (a *app) runProgram(ctx context.Context, b *local.Borrowed, url, program st
 	}
 	signals.pass(cmd.Process, a.io.InTerminal)
 	err := cmd.Wait()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return err
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exited(exitCode(exit))
 	}
-	return exited(exitCode(exit))
+	return err
 }

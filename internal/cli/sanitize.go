@@ -6,9 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
-	"snap/internal/local"
-
 	"snap/internal/command"
+	"snap/internal/local"
 )
 
 func (a *app) sanitizeCommand() *cobra.Command {
@@ -47,17 +46,17 @@ are none, 1 if there are some, and above 1 after an error.`,
 			"run a SQL file on the copy", "snapcli sanitize shop --sql mask.sql"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
 			switch {
 			case draft:
-				return a.suggestRules(cmd.Context(), args[0], o)
+				return a.suggestRules(ctx, agent, args[0], o)
 			case review:
-				return a.reviewRules(cmd.Context(), args[0], o.Rules)
+				return a.reviewRules(ctx, agent, args[0], o.Rules)
 			case check:
-				return a.checkRules(cmd.Context(), args[0], o)
+				return a.checkRules(ctx, agent, args[0], o)
 			}
-			return a.sanitize(cmd.Context(), args[0], o)
-		},
+			return a.sanitize(ctx, agent, args[0], o)
+		}),
 	}
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
 		"name of the snapshot to mask (default: the newest unmasked one)")
@@ -75,11 +74,7 @@ are none, 1 if there are some, and above 1 after an error.`,
 	return cmd
 }
 
-func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptions) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
+func (a *app) sanitize(ctx context.Context, agent *local.Agent, target string, o local.SanitizeOptions) error {
 	report, end := a.progress()
 	s, err := agent.Sanitize(ctx, target, o, report)
 	end()
@@ -92,11 +87,7 @@ func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptio
 
 // suggestRules writes a first rules file. If the target has no rules file yet, it also sets the
 // file's name in the configuration.
-func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeOptions) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
+func (a *app) suggestRules(ctx context.Context, agent *local.Agent, target string, o local.SanitizeOptions) error {
 	t, err := agent.Target(target)
 	if err != nil {
 		return err

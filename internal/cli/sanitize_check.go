@@ -3,16 +3,11 @@ package cli
 import (
 	"context"
 
-	"snap"
 	"snap/internal/local"
 )
 
 // checkRules prints the columns that the rules of a target do not decide on.
-func (a *app) checkRules(ctx context.Context, target string, o local.SanitizeOptions) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
+func (a *app) checkRules(ctx context.Context, agent *local.Agent, target string, o local.SanitizeOptions) error {
 	report, end := a.progress()
 	c, err := agent.CheckRules(ctx, target, o, report)
 	end()
@@ -55,7 +50,7 @@ func (a *app) printRulesCheck(target string, c local.RulesCheck) error {
 		if u.Undecided {
 			rule = "decide"
 		}
-		t.row(snap.CleanText(u.Table+"."+u.Column), snap.CleanText(u.Type), rule)
+		t.row(u.Table+"."+u.Column, u.Type, rule)
 	}
 	return t.flush()
 }

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -16,13 +18,9 @@ import (
 
 // reviewRules goes through the proposals of a target's rules file on the terminal. Columns with the
 // same mask and reason are one group, decided with one key. Each decision is saved immediately.
-func (a *app) reviewRules(ctx context.Context, target, given string) error {
+func (a *app) reviewRules(ctx context.Context, agent *local.Agent, target, given string) error {
 	if !a.canAsk() || a.flags.json {
 		return snap.Usage("a review needs a terminal", "edit the rules file instead")
-	}
-	agent, err := a.agent()
-	if err != nil {
-		return err
 	}
 	t, err := agent.Target(target)
 	if err != nil {
@@ -60,22 +58,15 @@ type reviewSession struct {
 	quit  bool // the person wants to stop
 }
 
-// summary counts the proposals by mask.
+// summary counts the proposals by mask, the most frequent mask first.
 func (r *reviewSession) summary() string {
 	counts := r.rules.Counts()
-	var names []string
-	for name := range counts {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(x, y string) int {
-		if counts[x] != counts[y] {
-			return counts[y] - counts[x]
-		}
-		return strings.Compare(x, y)
+	names := slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
+		return cmp.Or(cmp.Compare(counts[y], counts[x]), cmp.Compare(x, y))
 	})
-	parts := make([]string, len(names))
-	for i, name := range names {
-		parts[i] = fmt.Sprintf("%d %s", counts[name], name)
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
 	}
 	return "Proposals: " + strings.Join(parts, ", ")
 }

@@ -76,7 +76,7 @@ func TestReviewNeedsATerminal(t *testing.T) {
 	t.Parallel()
 	a, _ := asking(strings.NewReader(""))
 	a.io.InTerminal = false
-	if err := a.reviewRules(t.Context(), "shop", ""); snap.CodeOf(err) != snap.CodeUsage {
+	if err := a.reviewRules(t.Context(), nil, "shop", ""); snap.CodeOf(err) != snap.CodeUsage {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,21 +38,12 @@ this machine, for encrypted snapshots, and for pulled snapshots with more than
 256 MiB of data.`,
 		Example: examples("list them", "snapcli snapshots", "those of one target", "snapcli snapshots --target shop"),
 		Args:    command.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			agent, err := a.agent()
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, _ []string) error {
+			list, err := agent.Snapshots(target)
 			if err != nil {
 				return err
 			}
-			all, err := agent.Snapshots(target)
-			if err != nil {
-				return err
-			}
-			list := []local.Snapshot{}
-			for _, s := range all {
-				if typ == "" || s.Type == typ {
-					list = append(list, s)
-				}
-			}
+			list = slices.DeleteFunc(list, func(s local.Snapshot) bool { return typ != "" && s.Type != typ })
 			emptyNote := "there is no snapshot on this machine; take one with `snapcli build TARGET`"
 			if target != "" || typ != "" {
 				emptyNote = "no snapshot on this machine matches"
@@ -60,7 +53,7 @@ this machine, for encrypted snapshots, and for pulled snapshots with more than
 					"snapshot file, then pull or build the snapshot again", path)
 			}
 			return a.printLocal(agent, list, emptyNote)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&target, "target", "", "only those of this target")
 	typeFlag(cmd, &typ, "only those of this type")
@@ -108,8 +101,6 @@ type provenanceView struct {
 	Profile      string       `json:"profile,omitempty" doc:"storage profile it was pulled from"`
 }
 
-func viewProvenance(p local.Provenance) provenanceView { return provenanceView(p) }
-
 // subsetView describes how the rows of a subset were chosen.
 type subsetView struct {
 	Where   map[string]string `json:"where,omitempty" doc:"condition of the starting rows by table; empty if masked"`
@@ -151,10 +142,8 @@ func viewSnapshot(s local.Snapshot) localView {
 	v := localView{
 		Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size, SHA256: s.SHA256,
 		CreatedAt: s.Created, File: s.Path, Cloud: s.Cloud, Encrypted: s.Encrypted,
-		Provenance: viewProvenance(s.From), Programs: viewPrograms(s.Programs), Omitted: s.Omitted,
-	}
-	if s.Subset != nil {
-		v.Subset = (*subsetView)(s.Subset)
+		Subset: (*subsetView)(s.Subset), Provenance: provenanceView(s.From), Programs: viewPrograms(s.Programs),
+		Omitted: s.Omitted,
 	}
 	if s.New != nil {
 		v.New = &newView{s.New.Since, math.Round(1000*s.New.Share) / 10, s.New.Same}
@@ -181,11 +170,7 @@ func typeOf(s local.Snapshot) string {
 func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, emptyNote string) error {
 	switch {
 	case a.flags.json:
-		views := []localView{}
-		for _, s := range list {
-			views = append(views, viewSnapshot(s))
-		}
-		return a.printJSON(views)
+		return a.printJSON(viewAll(list, viewSnapshot))
 	case a.flags.quiet:
 		for _, s := range list {
 			a.result("%s", s.Name)

@@ -22,13 +22,9 @@ func (a *app) localDeleteCommand() *cobra.Command {
 			"delete without asking", "snapcli snapshots delete shop-20261121T011600Z --yes"),
 		Args:              command.SomeArgs("name"),
 		ValidArgsFunction: a.completeLocal,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
-			return a.deleteLocal(cmd.Context(), agent, distinct(args), yes)
-		},
+		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
+			return a.deleteLocal(ctx, agent, distinct(args), yes)
+		}),
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
 	return cmd

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,11 +32,7 @@ an identity on this machine opens it.`,
 			"find columns", "snapcli snapshots show shop-20261121T011600Z --search email"),
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeLocal,
-		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
 			s, err := agent.Snapshot(args[0])
 			if err != nil {
 				return err
@@ -46,7 +45,7 @@ an identity on this machine opens it.`,
 				return err
 			}
 			return a.showLocal(s, view, agent.Certificate(s), changes)
-		},
+		}),
 	}
 	view.flags(cmd)
 	identityFlag(cmd, &identity)
@@ -81,7 +80,8 @@ func subsetText(s local.Snapshot) string {
 	return card.Chosen(s.Subset.Where, s.Subset.Percent) + "; started from " + strings.Join(s.Subset.Start, ", ")
 }
 
-// limits describes the subset of a target's configuration.
+// limits describes how many rows a subset has: at most a number or a size, or those that conditions
+// and a percentage choose. It returns "" if no subset is configured.
 func limits(s local.SubsetSpec) string {
 	switch {
 	case s.Rows > 0:
@@ -129,14 +129,13 @@ func (a *app) showLocal(s local.Snapshot, view cardView, certificate string, cha
 		"Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
 		"Size", exactSize(s.Size), "SHA-256", s.SHA256,
 		"From", originText(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", encryptionText(s),
-		"Subset",
-		subsetText(s), "New", newText(s.New), "Certificate", certificate,
+		"Subset", subsetText(s), "New", newText(s.New), "Certificate", certificate,
 	}
 	if s.Card != nil {
 		pairs = append(pairs, cardFields(*s.Card, s.Engine)...)
 	}
-	for url, id := range s.Cloud {
-		pairs = append(pairs, "Cloud", id+" at "+url)
+	for _, url := range slices.Sorted(maps.Keys(s.Cloud)) {
+		pairs = append(pairs, "Cloud", s.Cloud[url]+" at "+url)
 	}
 	if len(s.Programs) > 0 {
 		pairs = append(pairs, "Programs", local.CountPrograms(s.Programs))

@@ -27,11 +27,7 @@ file has no certificate.`,
 		Example: examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all",
 			"snapcli snapshots verify"),
 		ValidArgsFunction: a.completeLocal,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
 			if len(args) == 0 {
 				list, err := agent.Snapshots("")
 				if err != nil {
@@ -41,8 +37,8 @@ file has no certificate.`,
 					args = append(args, s.Name)
 				}
 			}
-			return a.verify(cmd.Context(), agent, args, required, identity)
-		},
+			return a.verify(ctx, agent, args, required, identity)
+		}),
 	}
 	identityFlag(cmd, &identity)
 	cmd.Flags().BoolVar(&required, "require-certificate", false, "fail when a file has no certificate")
@@ -104,12 +100,6 @@ func signedBy(c *local.Certified) string {
 		snap.Plural(c.Predicate.Masked, "column", "columns"), c.Predicate.Kept)
 }
 
-// errNoCertificate returns an error for a file without a certificate.
-func errNoCertificate(name string) error {
-	return &snap.Error{Code: snap.CodePolicy, Detail: fmt.Sprintf("the snapshot %s has no certificate", name),
-		Hint: "sanitize it on a machine with a signing key; see `snapcli keys`"}
-}
-
 // checkedText describes how much of an encrypted file was checked.
 func checkedText(v local.Verified) string {
 	text := encryptedTo(", ", v.Encrypted)
@@ -127,7 +117,8 @@ func (a *app) verify(ctx context.Context, agent *local.Agent, names []string, re
 		v, err := agent.Verify(ctx, name, report, identity...)
 		end()
 		if err == nil && required && v.Certificate == nil {
-			err = errNoCertificate(name)
+			err = &snap.Error{Code: snap.CodePolicy, Detail: fmt.Sprintf("the snapshot %s has no certificate", name),
+				Hint: "sanitize it on a machine with a signing key; see `snapcli keys`"}
 		}
 		if err != nil {
 			failed = append(failed, withID(err, name, len(names)))

@@ -1,11 +1,12 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
-	"snap/internal/local"
-
 	"snap/internal/command"
+	"snap/internal/local"
 )
 
 func (a *app) targetsCommand() *cobra.Command {
@@ -26,13 +27,9 @@ database that they are loaded into (its destination). Targets are in the config
 file.`,
 		Example: examples("list them", "snapcli targets"),
 		Args:    command.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, _ []string) error {
 			return a.printTargets(agent.Targets())
-		},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd
@@ -71,11 +68,7 @@ func viewTarget(t local.Target) targetView {
 
 func (a *app) printTargets(list []local.Target) error {
 	if a.flags.json {
-		views := []targetView{}
-		for _, t := range list {
-			views = append(views, viewTarget(t))
-		}
-		return a.printJSON(views)
+		return a.printJSON(viewAll(list, viewTarget))
 	}
 	if a.flags.quiet {
 		for _, t := range list {

@@ -23,13 +23,7 @@ missing.`,
 			"snapcli targets check --json"),
 		Args:              command.AtMostOneArg("target"),
 		ValidArgsFunction: a.completeTargets,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
-			return a.checkTargets(cmd.Context(), agent, args)
-		},
+		RunE:              a.withAgent(a.checkTargets),
 	}
 	a.jsonFlag(cmd)
 	return cmd
@@ -93,9 +87,8 @@ func (a *app) checkTargets(ctx context.Context, agent *local.Agent, names []stri
 func (a *app) viewCheck(target string, c local.DatabaseCheck) checkedDatabase {
 	v := checkedDatabase{
 		Target: target, Role: c.Role, URL: c.URL, Engine: c.Engine, Usable: c.Err == nil && len(c.Missing) == 0,
-		Reachable: c.Reachable, Exists: c.Exists,
-		ServerVersion: c.ServerVersion, ToolVersion: c.ToolVersion, Tables: c.Tables, Size: c.Size,
-		Missing: []missingView{}, Warnings: append([]string{}, c.Warnings...),
+		Reachable: c.Reachable, Exists: c.Exists, ServerVersion: c.ServerVersion, ToolVersion: c.ToolVersion,
+		Tables: c.Tables, Size: c.Size, Missing: []missingView{}, Warnings: emptyNotNull(c.Warnings),
 	}
 	if c.Err != nil {
 		e := asError(c.Err)

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"snap"
 	"snap/internal/command"
+	"snap/internal/local"
 )
 
 func (a *app) targetRemoveCommand() *cobra.Command {
@@ -15,11 +18,7 @@ func (a *app) targetRemoveCommand() *cobra.Command {
 		Example:           examples("remove one", "snapcli targets remove shop"),
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeTargets,
-		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
 			if err := agent.RemoveTarget(args[0]); err != nil {
 				return err
 			}
@@ -30,6 +29,6 @@ func (a *app) targetRemoveCommand() *cobra.Command {
 					snap.ShellWord(args[0]))
 			}
 			return nil
-		},
+		}),
 	}
 }

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"snap/internal/command"
+	"snap/internal/local"
 )
 
 func (a *app) targetShowCommand() *cobra.Command {
@@ -17,11 +19,7 @@ func (a *app) targetShowCommand() *cobra.Command {
 		Example:           examples("show one", "snapcli targets show shop"),
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeTargets,
-		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
 			t, err := agent.Target(args[0])
 			if err != nil {
 				return err
@@ -38,17 +36,15 @@ func (a *app) targetShowCommand() *cobra.Command {
 			if v.Production {
 				production = "yes: load refuses the destination unless forced"
 			}
-			a.fields("Name", v.Name, "Source", v.Source, "Destination", v.Destination, "Scratch", v.Scratch, "Jobs",
-				jobs,
-				"Production", production,
-				"Rules", v.Rules, "SQL", v.SQL, "Encrypt to", strings.Join(v.EncryptTo, ", "), "Subset",
-				limits(t.Subset), "Objects", choiceOf(t.Choice()),
-				"After load", t.AfterLoad, "Grants", strings.Join(t.Grants, "; "))
+			a.fields("Name", v.Name, "Source", v.Source, "Destination", v.Destination, "Scratch", v.Scratch,
+				"Jobs", jobs, "Production", production, "Rules", v.Rules, "SQL", v.SQL,
+				"Encrypt to", strings.Join(v.EncryptTo, ", "), "Subset", limits(t.Subset),
+				"Objects", choiceOf(t.Choice()), "After load", t.AfterLoad, "Grants", strings.Join(t.Grants, "; "))
 			for _, s := range v.settings() {
 				a.fields(s[0], s[1])
 			}
 			return nil
-		},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd

@@ -6,10 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap/internal/command"
 	"snap/internal/local"
 	"snap/internal/schema"
-
-	"snap/internal/command"
 )
 
 func (a *app) trustCommand() *cobra.Command {
@@ -45,17 +44,13 @@ func (a *app) trustListCommand() *cobra.Command {
 			"`snapcli load --with-programs` loads without asking.",
 		Example: examples("list them", "snapcli trust list"),
 		Args:    command.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, _ []string) error {
 			all, err := agent.Trusts()
 			if err != nil {
 				return err
 			}
 			return a.printTrusts(all)
-		},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd
@@ -63,11 +58,7 @@ func (a *app) trustListCommand() *cobra.Command {
 
 func (a *app) printTrusts(all []local.Trusted) error {
 	if a.flags.json {
-		views := []trustView{}
-		for _, t := range all {
-			views = append(views, viewTrust(t))
-		}
-		return a.printJSON(views)
+		return a.printJSON(viewAll(all, viewTrust))
 	}
 	if len(all) == 0 {
 		a.note("you trust nobody yet; add an organization with `snapcli trust add org:SLUG`")
@@ -93,11 +84,7 @@ others who pushed a snapshot.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague",
 			"snapcli trust add mia@acme.example"),
 		Args: command.ExactArgs("name"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
 			t, added, err := agent.Trust(args[0])
 			if err != nil {
 				return err
@@ -111,7 +98,7 @@ others who pushed a snapshot.`,
 			}
 			a.done(t.Name(), "trusted %s of %s: load --with-programs loads its programs", t.Name(), t.Service)
 			return nil
-		},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd
@@ -124,18 +111,14 @@ func (a *app) trustRemoveCommand() *cobra.Command {
 		Long:    "Remove reverts `snapcli trust add`. Databases that are already loaded do not\nchange.",
 		Example: examples("stop trusting an organization", "snapcli trust remove org:globex"),
 		Args:    command.ExactArgs("name"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
 			t, err := agent.Distrust(args[0])
 			if err != nil {
 				return err
 			}
 			a.done(t.Name(), "%s of %s is no longer trusted", t.Name(), t.Service)
 			return nil
-		},
+		}),
 	}
 }
 
