@@ -12,8 +12,8 @@ import (
 	"snap/internal/local"
 )
 
-// requestedSubset describes the subset that the flags of a build request, or else the target's
-// configuration.
+// requestedSubset describes the subset that a build's flags request or, without such flags, the one
+// in the target's configuration.
 func requestedSubset(agent *local.Agent, target string, flags local.SubsetSpec) string {
 	if requested := limits(flags); requested != "" {
 		return requested

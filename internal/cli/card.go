@@ -27,7 +27,7 @@ func (v *cardView) flags(cmd *cobra.Command) {
 		"only tables and columns whose names, types or masks contain these words")
 }
 
-// lists reports whether columns are listed.
+// listsColumns reports whether columns are listed instead of tables. A search lists columns.
 func (v cardView) listsColumns() bool { return v.columns || v.search != "" }
 
 // cardFields returns names and values that describe how a snapshot was made, in the form that

@@ -42,23 +42,16 @@ func viewChoice(c local.Choice) choiceView {
 	return choiceView{c.Tables, c.Schemas, c.Exclude, c.ExcludeData, c.Extensions, c.Omit}
 }
 
-// choiceList is one list of a target's choice, by its key in the configuration.
-type choiceList struct {
-	key      string
-	patterns []string
-}
-
-func choiceLists(c local.Choice) []choiceList {
-	return []choiceList{{"include", c.Tables}, {"schemas", c.Schemas}, {"exclude", c.Exclude},
-		{"exclude_data", c.ExcludeData}, {"exclude_extensions", c.Extensions}, {"omit", c.Omit}}
-}
-
 // choiceOf describes a target's choice of objects.
 func choiceOf(c local.Choice) string {
 	var parts []string
-	for _, list := range choiceLists(c) {
+	for _, list := range []struct {
+		name     string
+		patterns []string
+	}{{"include", c.Tables}, {"schemas", c.Schemas}, {"exclude", c.Exclude}, {"exclude data", c.ExcludeData},
+		{"exclude extensions", c.Extensions}, {"omit", c.Omit}} {
 		if len(list.patterns) > 0 {
-			parts = append(parts, strings.ReplaceAll(list.key, "_", " ")+" "+strings.Join(list.patterns, ", "))
+			parts = append(parts, list.name+" "+strings.Join(list.patterns, ", "))
 		}
 	}
 	return strings.Join(parts, "; ")

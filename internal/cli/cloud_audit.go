@@ -93,8 +93,8 @@ func (f auditFlags) options(now time.Time) (o api.AuditOptions, err error) {
 	return o, err
 }
 
-// parseTime reads a point in time: a date, a date and time, or a duration that
-// counts back from now. "" is the zero time.
+// parseTime reads a point in time: a date, a date and time, or a duration that counts back from
+// now. "" is the zero time.
 func parseTime(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -181,9 +181,8 @@ func (l *auditList) flush() error {
 	first := l.table == nil
 	if first {
 		l.table = l.newTable(column{title: "Line", right: true}, column{title: "When"}, column{title: "Who"},
-			column{title: "Action"},
-			column{title: "Snapshot"}, column{title: "From"}, column{title: "Details", least: 12, weight: 1},
-			column{title: "By", least: 7, optional: true})
+			column{title: "Action"}, column{title: "Snapshot"}, column{title: "From"},
+			column{title: "Details", least: 12, weight: 1}, column{title: "By", least: 7, optional: true})
 	}
 	for _, e := range l.page {
 		l.table.row(strconv.FormatInt(e.Seq, 10), l.moment(e.At), e.By(), string(e.Action), e.Snapshot, e.Address,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"time"
 
@@ -98,13 +99,10 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 	}
 }
 
-// temporary reports whether an error may be temporary.
+// temporary reports whether a later attempt may succeed.
 func temporary(err error) bool {
-	switch snap.CodeOf(err) {
-	case snap.CodeUnavailable, snap.CodeUnreachable, snap.CodeRateLimited:
-		return true
-	}
-	return false
+	return slices.Contains([]snap.Code{snap.CodeUnavailable, snap.CodeUnreachable, snap.CodeRateLimited},
+		snap.CodeOf(err))
 }
 
 // auditExport writes lines of the log.

@@ -109,7 +109,7 @@ change the time, or with "--expect-every never" to stop expecting snapshots.`,
 	cmd.Flags().BoolVar(&now, "now", false, "also share the newest existing snapshot now")
 	cmd.Flags().StringVar(&every, "expect-every", "",
 		"raise an event if no snapshot is pushed for this long, such as 26h (at least 1h); \"never\" turns this off")
-	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
+	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups())
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/api"
-
 	"snap/internal/command"
 )
 

@@ -94,11 +94,10 @@ search.`,
 // options turns the flags into a query of the API.
 func (f listFlags) options(now time.Time) (o api.ListOptions, err error) {
 	if f.limit < 1 {
-		return api.ListOptions{}, snap.Usage(fmt.Sprintf("--limit %d is less than one", f.limit),
-			"use a number like 20, or --all")
+		return o, snap.Usage(fmt.Sprintf("--limit %d is less than one", f.limit), "use a number like 20, or --all")
 	}
 	if f.mine && f.received {
-		return api.ListOptions{}, snap.Usage("--mine and --received cannot be combined",
+		return o, snap.Usage("--mine and --received cannot be combined",
 			"a snapshot that you pushed belongs to your own organization; omit one of them")
 	}
 	o = api.ListOptions{Target: f.target, Type: f.typ, Q: f.search, Owner: f.owner, ExpiresSoon: f.expiresSoon,
@@ -286,7 +285,6 @@ func (l *cloudList) end(f listFlags) error {
 	return nil
 }
 
-// filtered reports whether any filter is set.
 func (f listFlags) filtered() bool {
 	return f.target != "" || f.typ != "" || f.search != "" || f.since != "" || f.until != "" || f.owner != "" ||
 		f.expiresSoon || f.shared || f.mine || f.received

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,9 @@ the organization, may change them.`,
 			if !cmd.Flags().Changed("label") {
 				r.Labels = s.Labels
 			}
-			r.Labels = append([]string{}, withoutEmpty(r.Labels)...)
+			r.Labels = emptyNotNull(slices.DeleteFunc(r.Labels, func(label string) bool {
+				return strings.TrimSpace(label) == ""
+			}))
 			if s, err = conn.Describe(cmd.Context(), s.ID, r); err != nil {
 				return err
 			}
@@ -53,13 +56,4 @@ the organization, may change them.`,
 	cmd.Flags().StringArrayVar(&r.Labels, "label", nil, "a label; can be repeated")
 	a.jsonFlag(cmd)
 	return cmd
-}
-
-func withoutEmpty(list []string) (all []string) {
-	for _, s := range list {
-		if strings.TrimSpace(s) != "" {
-			all = append(all, s)
-		}
-	}
-	return all
 }

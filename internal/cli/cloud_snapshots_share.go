@@ -88,7 +88,7 @@ func (a *app) addShareFlags(cmd *cobra.Command, f *shareFlags) {
 	cmd.Flags().StringArrayVar(&f.orgs, "org", nil,
 		"another organization, by slug; can be repeated (it does not choose your session here)")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would change")
-	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
+	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups())
 	_ = cmd.RegisterFlagCompletionFunc("org", a.completeOrgs)
 	a.jsonFlag(cmd)
 }
@@ -192,7 +192,6 @@ func (a *app) announce(c shareChange) {
 	}
 }
 
-// prepareShare prepares the changes of the share command.
 func (a *app) prepareShare(ctx context.Context, conn *connection, f shareFlags) (changer, error) {
 	groups, err := findGroups(ctx, conn.Client, f.groups)
 	if err != nil {
@@ -305,8 +304,7 @@ func (a *app) previewShares(ctx context.Context, conn *connection, s api.Snapsho
 		if s.ExpiresAt != nil && with.ExpiresIn == 0 {
 			c.warning = a.expiryWarning(s, c.With, s.ExpiresAt, "it would never end")
 		}
-		err := a.previewAccess(ctx, conn, s, "", &c)
-		if err := add(c, err); err != nil {
+		if err := add(a.previewAccess(ctx, conn, s, "", c)); err != nil {
 			return nil, err
 		}
 	}
@@ -333,8 +331,7 @@ func (a *app) previewGroupShare(ctx context.Context, conn *connection, s api.Sna
 	c.Changed = seconds > 0 || !slices.ContainsFunc(shares, func(share api.GroupShare) bool {
 		return share.GroupID == g.GroupID && share.ExpiresAt == nil
 	})
-	err = a.previewAccess(ctx, conn, s, g.GroupID, &c)
-	return c, err
+	return a.previewAccess(ctx, conn, s, g.GroupID, c)
 }
 
 // sentence describes a snapshot as newly shared, or as shared already.
@@ -345,13 +342,13 @@ func (c shareChange) sentence(name, with, who string) string {
 	return fmt.Sprintf("shared %s %s: %s can see and pull it now", name, with, who)
 }
 
-// previewAccess describes who would gain access through a share with a group, or with the whole
+// previewAccess adds to c who would gain access through a share with a group, or with the whole
 // organization if groupID is empty.
 func (a *app) previewAccess(ctx context.Context, conn *connection, s api.Snapshot, groupID string,
-	c *shareChange) error {
+	c shareChange) (shareChange, error) {
 	added, err := conn.Newcomers(ctx, s.ID, groupID)
 	if err != nil {
-		return err
+		return c, err
 	}
 	c.Adds = added.Users
 	with := "org-wide"
@@ -360,11 +357,11 @@ func (a *app) previewAccess(ctx context.Context, conn *connection, s api.Snapsho
 	}
 	if !c.Changed {
 		c.Text = fmt.Sprintf("%s is already shared %s: nothing would change", s.Name, with)
-		return nil
+		return c, nil
 	}
 	c.Text = fmt.Sprintf("would share %s %s: nobody else would see it", s.Name, with)
 	if added.Count == 0 {
-		return nil
+		return c, nil
 	}
 	names := strings.Join(added.Users, ", ")
 	if more := added.Count - len(added.Users); more > 0 {
@@ -372,7 +369,7 @@ func (a *app) previewAccess(ctx context.Context, conn *connection, s api.Snapsho
 	}
 	c.Text = fmt.Sprintf("would share %s %s: %s more could see and pull it: %s", s.Name, with,
 		snap.Plural(added.Count, "person", "people"), names)
-	return nil
+	return c, nil
 }
 
 // previewOrgShare describes what a share with another organization would change. It states the

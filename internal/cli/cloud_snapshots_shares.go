@@ -135,8 +135,7 @@ func (a *app) printOrgShares(shares []api.OrgShare) error {
 		return nil
 	}
 	t := a.newTable(column{title: "Organization", least: 8, weight: 2}, column{title: "Slug"},
-		momentColumn("Expires", 3),
-		column{title: "Shared by", least: 6}, momentColumn("Since", 0))
+		momentColumn("Expires", 3), column{title: "Shared by", least: 6}, momentColumn("Since", 0))
 	for _, share := range shares {
 		if share.DeclinedAt != nil {
 			t.row(share.Name, share.OrgSlug, "declined "+a.moment(*share.DeclinedAt), "", "")
@@ -154,6 +153,3 @@ func (a *app) heading(text string) {
 	}
 	a.result("%s", raw(text))
 }
-
-// raw is the program's own text, which may contain color codes: cleanArgs does not change it.
-type raw string

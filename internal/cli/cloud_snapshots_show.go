@@ -166,7 +166,6 @@ func (a *app) printWays(access *api.Access) error {
 	}
 	t := a.newTable(column{title: "Shared with", least: 10, weight: 1}, column{title: "By", least: 8, weight: 1},
 		momentColumn("Since", 0), column{title: "Expires"})
-	shared := false
 	for _, way := range access.Ways {
 		with := map[string]string{"org_wide": "everyone (org-wide)", "group": "group " + way.GroupID,
 			"organization": "organization " + way.Organization}[way.Kind]
@@ -180,15 +179,12 @@ func (a *app) printWays(access *api.Access) error {
 		if way.ExpiresAt != nil {
 			until = a.moment(*way.ExpiresAt)
 		}
-		if !shared {
-			a.result("")
-		}
-		shared = true
 		t.row(with, cmp.Or(way.GrantedBy, "-"), a.moment(way.Since), until)
 	}
-	if !shared {
+	if len(t.rows) == 0 {
 		return nil
 	}
+	a.result("")
 	return t.flush()
 }
 
@@ -227,7 +223,6 @@ func (a *app) printPulls(pulls []api.PullCount) error {
 	return t.flush()
 }
 
-// sharing describes how a snapshot is shared.
 func (a *app) sharing(s api.Snapshot) string {
 	if s.Received {
 		return "shared with your organization by " + s.Organization + " " + a.lifetime(s.ExpiresAt)

@@ -45,10 +45,9 @@ shares stay.`,
 	return cmd
 }
 
-// prepareUnshare prepares the changes of the unshare command.
 func (a *app) prepareUnshare(_ context.Context, conn *connection, f shareFlags) (changer, error) {
 	return func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange, error) {
-		from, err := a.selectedShares(ctx, conn, s, f)
+		from, err := selectedShares(ctx, conn, s, f)
 		if err != nil {
 			return nil, err
 		}
@@ -72,8 +71,7 @@ func (a *app) prepareUnshare(_ context.Context, conn *connection, f shareFlags) 
 }
 
 // selectedShares returns the shares of a snapshot that the flags select for removal.
-func (a *app) selectedShares(ctx context.Context, conn *connection, s api.Snapshot,
-	f shareFlags) (api.UnshareRequest, error) {
+func selectedShares(ctx context.Context, conn *connection, s api.Snapshot, f shareFlags) (api.UnshareRequest, error) {
 	from := api.UnshareRequest{All: f.all, OrgWide: !f.all && len(f.groups)+len(f.orgs) == 0, OrgSlugs: f.orgs}
 	if len(f.groups) == 0 {
 		return from, nil
@@ -83,7 +81,7 @@ func (a *app) selectedShares(ctx context.Context, conn *connection, s api.Snapsh
 		return from, err
 	}
 	for _, typed := range f.groups {
-		g, err := a.sharedGroup(ctx, conn, shares, typed)
+		g, err := sharedGroup(ctx, conn, shares, typed)
 		if err != nil {
 			return from, err
 		}
@@ -222,13 +220,12 @@ func remainingViewers(s api.Snapshot) string {
 
 // sharedGroup finds a group by ID or name, first among those the snapshot is shared with and then
 // among all groups, because ending a share that does not exist is not an error.
-func (a *app) sharedGroup(ctx context.Context, conn *connection, shares []api.GroupShare, typed string) (g api.Group,
-	err error) {
+func sharedGroup(ctx context.Context, conn *connection, shares []api.GroupShare, typed string) (api.Group, error) {
 	var candidates []api.Group
 	for _, share := range shares {
 		candidates = append(candidates, api.Group{GroupID: share.GroupID, Name: share.Name})
 	}
-	g, err = chooseGroup(candidates, typed)
+	g, err := chooseGroup(candidates, typed)
 	if snap.CodeOf(err) != snap.CodeGroupNotFound {
 		return g, err
 	}

@@ -99,17 +99,15 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 // idPrefix returns the prefix of the IDs that complete a typed text: every ID completes a part of
 // snap_. ok is false if no ID does.
 func idPrefix(typed string) (prefix string, ok bool) {
-	if _, isPart := strings.CutPrefix(snap.IDPrefix, typed); isPart {
+	if strings.HasPrefix(snap.IDPrefix, typed) {
 		return "", true
 	}
 	return snap.CleanIDPrefix(typed)
 }
 
-// completeGroups offers the organization's groups by name.
-func (a *app) completeGroups(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
-	cobra.ShellCompDirective) {
+func (a *app) completeGroups() cobra.CompletionFunc {
 	return completeEntries(a, a.connect, (*api.Client).Groups,
-		func(g api.Group) (string, string) { return g.Name, g.GroupID })(cmd, args, typed)
+		func(g api.Group) (string, string) { return g.Name, g.GroupID })
 }
 
 // completeOrgs offers the organizations that a snapshot is shared with. The caller's organization
@@ -166,11 +164,7 @@ func (a *app) queryService(cmd *cobra.Command, connect func() (*connection, erro
 	if err != nil {
 		return
 	}
-	parent := cmd.Context()
-	if parent == nil {
-		parent = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(parent, a.timeouts.complete)
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.timeouts.complete)
 	defer cancel()
 	if err := ask(ctx, conn); err != nil {
 		cobra.CompDebugln(err.Error(), false)

@@ -3,9 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"snap/internal/local"
-
 	"snap/internal/command"
+	"snap/internal/local"
 )
 
 func (a *app) configCommand() *cobra.Command {

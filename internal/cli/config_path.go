@@ -5,9 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snap/internal/local"
-
 	"snap/internal/command"
+	"snap/internal/local"
 )
 
 func (a *app) configPathCommand() *cobra.Command {

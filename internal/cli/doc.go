@@ -3,20 +3,19 @@
 //
 // These rules hold for all output:
 //
-//   - Results go to standard output, everything else to standard error, so
-//     that a pipe holds only the result.
-//   - On a terminal, output has tables that fit its width, color, progress and
-//     questions. In a pipe, output has the same words without decoration.
-//     --json gives stable JSON on every command that lists or shows something.
-//   - --quiet omits notes and progress and shortens a result to the one
-//     word a script needs: a name or an ID. Warnings and errors remain.
-//   - Every question has a flag that answers it, except whether to load the
-//     programs of an untrusted author (functions, triggers, views and so on).
-//     Without a terminal, no question is asked.
-//   - An error is one sentence and a hint, written by the one function
-//     [app.report]. The exit code comes from the error table of package snap.
-//   - Text from elsewhere, such as names and messages of the service, never
-//     controls the terminal: see cleanArgs.
+//   - Results go to standard output, everything else to standard error, so that a pipe holds only
+//     the result.
+//   - On a terminal, output has colors, progress, questions, and tables that fit the width. In a
+//     pipe, output has the same words without decoration. --json gives stable JSON on every command
+//     that lists or shows something.
+//   - --quiet omits notes and progress, and shortens a result to the one word that a script needs: a
+//     name or an ID. Warnings and errors remain.
+//   - Every question has a flag that answers it, except whether to load the programs of an untrusted
+//     author (functions, triggers, views and so on). Without a terminal, no question is asked.
+//   - An error is one sentence and a hint: see [app.report]. The exit code comes from the error
+//     table of package snap.
+//   - Text from elsewhere, such as names and messages of the service, never controls the terminal:
+//     see cleanArgs.
 //   - --debug logs what happens and never a secret: see redact.
 //
 // CONTRIBUTING.md says how to add a command.

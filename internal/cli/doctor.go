@@ -77,7 +77,6 @@ func (x *examination) add(what, verdict, says, hint string) {
 	x.findings = append(x.findings, finding{What: what, Verdict: verdict, Text: says, Hint: hint, target: x.target})
 }
 
-// addError adds an error as a finding.
 func (x *examination) addError(what, verdict string, err error) {
 	e := asError(err)
 	x.findings = append(x.findings, finding{What: what, Verdict: verdict, Text: x.secrets.redact(e.Error()),
@@ -196,7 +195,6 @@ func checkWritable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// checkTarget checks both databases of a target.
 func (x *examination) checkTarget(ctx context.Context, agent *local.Agent, t local.Target) {
 	x.target = t.Name
 	defer func() { x.target = "" }()
@@ -251,7 +249,7 @@ func (x *examination) database(side string, c local.DatabaseCheck) {
 	}
 }
 
-// withPrefix returns text after prefix, or "" if text is empty.
+// withPrefix returns prefix followed by text, or "" if text is empty.
 func withPrefix(prefix, text string) string {
 	if text == "" {
 		return ""

@@ -62,7 +62,7 @@ func (a *app) readHidden(fd int, prompt string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hide the input: %w", err)
 	}
-	defer func() { _ = term.Restore(fd, usual) }() // a terminal that cannot be restored leaves nothing else to do
+	defer func() { _ = term.Restore(fd, usual) }() // if this fails, nothing else can be done
 	var line string
 	err = a.interruptible(func(context.Context) (err error) {
 		line, err = term.NewTerminal(struct {
@@ -75,7 +75,7 @@ func (a *app) readHidden(fd int, prompt string) ([]byte, error) {
 		a.write("\r\n")
 	}
 	if err != nil {
-		return nil, err // line may still change
+		return nil, err // and not line, which the question may still write to
 	}
 	return []byte(line), nil
 }

@@ -25,8 +25,7 @@ func (a *app) report(ctx context.Context, err error) int {
 	if err == nil {
 		return snap.ExitOK
 	}
-	var run exited
-	if errors.As(err, &run) { // the command has already reported the error
+	if run, ok := errors.AsType[exited](err); ok { // the command has already reported the error
 		return int(run)
 	}
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, huh.ErrUserAborted) {
@@ -51,8 +50,7 @@ func (a *app) report(ctx context.Context, err error) int {
 // interrupted returns the [snap.Error] of an interruption if it has a detail or a hint, otherwise a
 // plain error with code interrupted.
 func interrupted(err error) error {
-	var e *snap.Error
-	if errors.As(err, &e) && e.Code == snap.CodeInterrupted && e.Detail+e.Hint != "" {
+	if e, ok := errors.AsType[*snap.Error](err); ok && e.Code == snap.CodeInterrupted && e.Detail+e.Hint != "" {
 		return e
 	}
 	return &snap.Error{Code: snap.CodeInterrupted, Cause: err}
@@ -130,7 +128,7 @@ func (a *app) writeErrorJSON(e *snap.Error) {
 	var out errorObject
 	out.Error.Code, out.Error.Detail, out.Error.Hint = e.Code, a.secrets.redact(e.Error()), e.Hint
 	out.Error.Exit, out.Error.Fields, out.Error.RequestID = e.Code.Info().Exit, e.Fields, e.RequestID
-	_ = writeJSON(a.io.Err, out) // a failure to write the error cannot be reported anywhere
+	_ = encodeJSON(a.io.Err, out, "  ") // a failure to write the error cannot be reported anywhere
 }
 
 // causes formats the chain of wrapped errors for the log.
@@ -149,4 +147,13 @@ func noSuch(err error, what, id, hint string) error {
 	}
 	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no %s %q", what, id), Hint: hint,
 		Cause: err}
+}
+
+// didYouMean returns a hint that names the candidate closest to a mistyped word. If no candidate is
+// close, it returns the argument otherwise.
+func didYouMean(typed string, candidates []string, otherwise string) string {
+	if c := snap.Closest(typed, candidates); c != "" {
+		return "did you mean " + c + "?"
+	}
+	return otherwise
 }

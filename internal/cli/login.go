@@ -186,18 +186,12 @@ func (p *loginPrompt) Code(c login.Code) {
 	if c.Opened {
 		opened = " (your browser is opening it)"
 	}
-	p.say("To sign in, open this URL%s:", opened)
-	p.say("")
-	p.say("  %s", cmp.Or(c.Complete, c.URL))
-	p.say("")
+	then := "enter this code"
 	if c.Complete != "" {
-		p.say("and check that it shows this code:")
-	} else {
-		p.say("and enter this code:")
+		then = "check that it shows this code"
 	}
-	p.say("")
-	p.say("  %s", raw(p.paintErr(bold, snap.CleanText(c.UserCode))))
-	p.say("")
+	p.say("To sign in, open this URL%s:\n\n  %s\n", opened, cmp.Or(c.Complete, c.URL))
+	p.say("and %s:\n\n  %s\n", then, raw(p.paintErr(bold, snap.CleanText(c.UserCode))))
 	if p.qr {
 		p.draw(cmp.Or(c.Complete, c.URL))
 	}

@@ -37,7 +37,7 @@ func (a *app) done(word, format string, args ...any) {
 // note prints useful information next to the result. --quiet suppresses it.
 func (a *app) note(format string, args ...any) {
 	if !a.flags.quiet {
-		fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
+		a.say(format, args...)
 	}
 }
 
@@ -59,13 +59,11 @@ func (a *app) next(format string, args ...any) {
 
 // warn prints a warning, even with --quiet.
 func (a *app) warn(format string, args ...any) {
-	fmt.Fprintf(a.io.Err, a.paintErr(yellow, "warning: ")+format+"\n", cleanArgs(args)...)
+	a.say(a.paintErr(yellow, "warning: ")+format, args...)
 }
 
 // printJSON writes v to standard output as indented JSON.
-func (a *app) printJSON(v any) error { return writeJSON(a.io.Out, v) }
-
-func writeJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
+func (a *app) printJSON(v any) error { return encodeJSON(a.io.Out, v, "  ") }
 
 // printEvent writes v to standard output as one line of JSON, for programs that read line by line.
 func (a *app) printEvent(v any) error { return encodeJSON(a.io.Out, v, "") }
@@ -82,8 +80,8 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// escapeControls replaces the characters that snap.CleanText would remove, and that JSON allows
-// unescaped, with JSON escapes. No information is lost.
+// escapeControls escapes the characters that JSON allows unescaped and snap.CleanText would remove.
+// No information is lost.
 func escapeControls(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -129,10 +127,7 @@ func (a *app) canAsk() bool { return a.io.InTerminal && a.io.ErrTerminal && a.en
 
 // size formats a number of bytes.
 func size(bytes int64) string {
-	if bytes < 0 {
-		bytes = 0
-	}
-	return humanize.Bytes(uint64(bytes))
+	return humanize.Bytes(uint64(max(bytes, 0)))
 }
 
 // exactSize formats a number of bytes, followed by the exact number if the format rounds it.
@@ -145,10 +140,9 @@ func exactSize(bytes int64) string {
 
 // moment formats a time with its zone: the local one, or UTC with --utc.
 func (a *app) moment(t time.Time) string {
+	t = t.Local()
 	if a.flags.utc {
 		t = t.UTC()
-	} else {
-		t = t.Local()
 	}
 	return t.Format("2006-01-02 15:04 MST")
 }
@@ -177,6 +171,25 @@ func yesNo(b bool) string {
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
 }
+
+// cleanArgs applies snap.CleanText to every string and every error among the arguments of a format.
+func cleanArgs(args []any) []any {
+	out := make([]any, len(args))
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			out[i] = snap.CleanText(v)
+		case error:
+			out[i] = snap.CleanText(v.Error())
+		default:
+			out[i] = arg
+		}
+	}
+	return out
+}
+
+// raw is the program's own text, which may contain color codes: cleanArgs does not change it.
+type raw string
 
 // write prints the program's own text to standard error unchanged.
 func (a *app) write(text string) { fmt.Fprint(a.io.Err, text) }

@@ -57,8 +57,7 @@ func (a *app) root() *cobra.Command {
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.switchCommand(),
 		a.whoamiCommand())
 	add(root, groupHere, a.initCommand(), a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.keysCommand(),
-		a.configCommand(),
-		a.serveCommand(), a.agentCommand(), a.doctorCommand())
+		a.configCommand(), a.serveCommand(), a.agentCommand(), a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
 	root.AddCommand(topics()...)
 	command.CheckHelp(root)

@@ -16,33 +16,33 @@ type signalRelay struct {
 }
 
 // relaySignals catches signals until stop is called, and holds them until pass is called. Signals
-// that this process ignores, such as SIGHUP under nohup, stay ignored, also by the command.
+// that this process ignores, such as SIGHUP under nohup, stay ignored here and in the command.
 func relaySignals() *signalRelay {
-	c := &signalRelay{signals: make(chan os.Signal, 16), done: make(chan struct{})}
-	signal.Notify(c.signals, slices.DeleteFunc(slices.Clone(relayedSignals), signal.Ignored)...)
-	return c
+	r := &signalRelay{signals: make(chan os.Signal, 16), done: make(chan struct{})}
+	signal.Notify(r.signals, slices.DeleteFunc(slices.Clone(relayedSignals), signal.Ignored)...)
+	return r
 }
 
 // pass sends the caught signals to a process, except those that the terminal itself sends to the
 // process.
-func (c *signalRelay) pass(to *os.Process, terminal bool) {
+func (r *signalRelay) pass(to *os.Process, terminal bool) {
 	go func() {
 		for {
 			select {
-			case s := <-c.signals:
+			case s := <-r.signals:
 				if !terminal || !slices.Contains(fromTerminal, s) {
 					_ = to.Signal(s) // the process may have ended
 				}
-			case <-c.done:
+			case <-r.done:
 				return
 			}
 		}
 	}()
 }
 
-func (c *signalRelay) stop() {
-	signal.Stop(c.signals)
-	close(c.done)
+func (r *signalRelay) stop() {
+	signal.Stop(r.signals)
+	close(r.done)
 }
 
 // fromTerminal are the signals that keys such as Ctrl-C send.

@@ -11,8 +11,8 @@ const (
 
 // shortener truncates the IDs of a listing so that each stays unique within it (SPEC 2.1).
 type shortener struct {
-	length int                 // characters after snap_, set by the first page
-	shown  map[string]struct{} // IDs shown on earlier pages
+	length int             // characters after snap_, set by the first page
+	shown  map[string]bool // the short forms that are in use
 }
 
 // setLength sets the length from the first page. more reports whether other pages follow.
@@ -27,7 +27,7 @@ func (s *shortener) setLength(ids []string, more bool) {
 	for !s.unique(ids) {
 		s.length++
 	}
-	s.shown = map[string]struct{}{}
+	s.shown = map[string]bool{}
 }
 
 func (s *shortener) unique(ids []string) bool {
@@ -52,9 +52,9 @@ func (s *shortener) cut(id string) string {
 // id returns the short form of an ID, or the whole ID if that form was already used.
 func (s *shortener) id(id string) string {
 	short := s.cut(id)
-	if _, taken := s.shown[short]; taken {
+	if s.shown[short] {
 		return id
 	}
-	s.shown[short] = struct{}{}
+	s.shown[short] = true
 	return short
 }

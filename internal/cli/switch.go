@@ -32,11 +32,8 @@ share and unshare need ` + accountEnv + `: their --org names the recipient.`,
 			if err != nil {
 				return err
 			}
-			to := login.Choice{Org: a.flags.org}
-			if len(args) > 0 {
-				to.Account = args[0]
-			}
-			s, err := file.Switch(cmd.Context(), base, to)
+			s, err := file.Switch(cmd.Context(), base,
+				login.Choice{Org: a.flags.org, Account: strings.Join(args, "")})
 			if err != nil {
 				return err
 			}
@@ -94,7 +91,7 @@ func (a *app) completeAccount(cmd *cobra.Command, args []string, typed string) (
 }
 
 // completeAccounts offers one property of each account on this machine.
-func (a *app) completeAccounts(what func(login.Session) string) cobra.CompletionFunc {
+func (a *app) completeAccounts(property func(login.Session) string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
 		agent, err := a.agent()
 		if err != nil {
@@ -106,7 +103,7 @@ func (a *app) completeAccounts(what func(login.Session) string) cobra.Completion
 		}
 		all, _, _ := file.Accounts(agent.Config().Cloud.URL) // without the file nothing is offered
 		for _, s := range all {
-			if word := what(s); word != "" {
+			if word := property(s); word != "" {
 				out = append(out, cobra.CompletionWithDesc(word, cmp.Or(s.Email, s.Organization)))
 			}
 		}

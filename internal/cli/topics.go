@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,12 +25,9 @@ func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("Every failure has a code, which --json shows, and an exit code:\n\n    0  success\n")
 	codes := snap.Codes()
-	for exit := range snap.ExitInterrupted + 1 {
-		for _, c := range codes {
-			if c.Exit == exit && exit != snap.ExitOK {
-				fmt.Fprintf(&b, "  %3d  %-28s %s\n", exit, c.Code, c.Title)
-			}
-		}
+	slices.SortStableFunc(codes, func(x, y snap.CodeInfo) int { return cmp.Compare(x.Exit, y.Exit) })
+	for _, c := range codes {
+		fmt.Fprintf(&b, "  %3d  %-28s %s\n", c.Exit, c.Code, c.Title)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -58,11 +58,7 @@ type identity struct {
 }
 
 func (a *app) whoami(ctx context.Context) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
-	conn, err := a.cloud(agent)
+	conn, err := a.connect()
 	if err != nil {
 		return err
 	}
@@ -94,7 +90,7 @@ func (a *app) whoami(ctx context.Context) error {
 		"Credential", credentialOf(me, conn.credential),
 		"Account", unlessEqual(me.Organization, id.Account),
 		"Cloud", conn.BaseURL(),
-		"Session", sessionLife(a, id),
+		"Session", a.sessionLife(id),
 		"Sign in again", a.signInDue(me),
 	)
 	for _, n := range me.Notices {
@@ -146,7 +142,7 @@ func unlessEqual(other, name string) string {
 	return name
 }
 
-func sessionLife(a *app, id identity) string {
+func (a *app) sessionLife(id identity) string {
 	if id.ExpiresAt == nil {
 		return ""
 	}
@@ -219,14 +215,13 @@ func whyGroupsUnknown(me api.Me) string {
 }
 
 func credentialOf(me api.Me, c credential) string {
-	kind := map[snap.CredentialKind]string{
+	text := map[snap.CredentialKind]string{
 		snap.UserKey: "user-scoped API key", snap.PipelineKey: "organization-level API key for pipelines",
 		snap.AgentKey: "organization-level API key of a service agent", snap.LoginToken: "login session",
 		snap.Browser: "browser session",
 	}[me.Credential.Kind]
-	text := kind
 	if me.Credential.Name != "" {
-		text += " \"" + me.Credential.Name + "\""
+		text += ` "` + me.Credential.Name + `"`
 	}
 	if c.Source != fromSession {
 		text += ", from " + c.Where
