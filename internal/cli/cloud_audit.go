@@ -211,14 +211,8 @@ func (l *auditList) lines(e api.AuditEntry) {
 		at = faint.Render(at)
 	}
 	l.result("%s  %s", raw(at), strings.TrimRight(string(e.Action)+"  "+e.Snapshot, " "))
-	who := "  " + e.By()
-	if e.Address != "" {
-		who += " from " + e.Address
-	}
-	if what := l.detailsOf(e); what != "" {
-		who += ": " + what
-	}
-	l.result("%s", runewidth.Truncate(snap.CleanText(who),
+	second := "  " + e.By() + withPrefix(" from ", e.Address) + withPrefix(": ", l.detailsOf(e))
+	l.result("%s", runewidth.Truncate(snap.CleanText(second),
 		max(l.tableWidth(), runewidth.StringWidth("  "+e.By()+" from "+e.Address)), "…"))
 }
 

@@ -252,7 +252,8 @@ func (a *app) describeShare(s api.Snapshot, m api.ShareChange, groups []api.Grou
 	case "group":
 		g := groupIn(groups, m)
 		c.Share, c.With = "group", m.GroupID
-		c.Text = c.sentence(s.Name, "with the group "+groupName(g)+a.endSuffix(m.ExpiresAt), membersOf(g))
+		with := "with the group " + nameWithID(g.Name, g.GroupID) + a.endSuffix(m.ExpiresAt)
+		c.Text = c.sentence(s.Name, with, membersOf(g))
 	case "organization":
 		c.Share, c.With = "organization", m.OrgSlug
 		c.Text = c.sentence(s.Name, "with the organization "+m.OrgSlug+" "+a.lifetime(m.ExpiresAt), "all its members")
@@ -416,13 +417,6 @@ func (a *app) lifetime(expires *time.Time) string {
 		return "indefinitely"
 	}
 	return "until " + a.until(expires)
-}
-
-func groupName(g api.Group) string {
-	if g.Name == "" || g.Name == g.GroupID {
-		return g.GroupID
-	}
-	return g.Name + " (" + g.GroupID + ")"
 }
 
 func membersOf(g api.Group) string {

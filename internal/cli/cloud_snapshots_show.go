@@ -231,10 +231,7 @@ func (a *app) sharing(s api.Snapshot) string {
 	if s.Shared {
 		state = "shared org-wide" + a.endSuffix(s.ExpiresAt)
 	}
-	if more := card.Partial(s, a.now()); more != "" {
-		state += ", " + more
-	}
-	return state
+	return state + withPrefix(", ", card.Partial(s, a.now()))
 }
 
 func mayDo(can *api.Can) []string {

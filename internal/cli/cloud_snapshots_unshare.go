@@ -170,7 +170,7 @@ func describeUnshare(s api.Snapshot, e api.ShareChange, all, dry bool) shareChan
 	c.Share, c.With = "org-wide", s.Organization
 	switch e.Kind {
 	case "group":
-		with = "with the group " + groupName(api.Group{GroupID: e.GroupID, Name: e.GroupName})
+		with = "with the group " + nameWithID(e.GroupName, e.GroupID)
 		then = "its members can no longer see it, unless another share or their role gives them access"
 		c.Share, c.With = "group", e.GroupID
 	case "organization":

@@ -249,14 +249,6 @@ func (x *examination) database(side string, c local.DatabaseCheck) {
 	}
 }
 
-// withPrefix returns prefix followed by text, or "" if text is empty.
-func withPrefix(prefix, text string) string {
-	if text == "" {
-		return ""
-	}
-	return prefix + text
-}
-
 // cloudService checks the service, its dependencies, its clock and the credential.
 func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	if agent.Config().Cloud.URL == "" {

@@ -122,14 +122,7 @@ func (a *app) saveCloudURL(agent *local.Agent, url string) error {
 }
 
 func asWhom(s login.Session) string {
-	var b strings.Builder
-	if s.Email != "" {
-		b.WriteString(" as " + s.Email)
-	}
-	if s.Organization != "" {
-		b.WriteString(" of " + s.Organization)
-	}
-	return b.String()
+	return withPrefix(" as ", s.Email) + withPrefix(" of ", s.Organization)
 }
 
 // doneEvent is the JSON event of a successful login. With --json, login writes each event as one

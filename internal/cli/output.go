@@ -167,6 +167,14 @@ func yesNo(b bool) string {
 	return "No"
 }
 
+// withPrefix returns prefix followed by text, or "" if text is empty.
+func withPrefix(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
 // say prints a line to standard error, even with --quiet.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
