@@ -60,7 +60,7 @@ const agentTick = 15 * time.Second
 
 // serveAgent runs until ctx ends, which is not an error.
 func (a *app) serveAgent(ctx context.Context, agent *local.Agent, _ []string) error {
-	p := agentPrinter{app: a}
+	p := agentPrinter{app: a, lastErrors: map[string]string{}}
 	for _, t := range agent.Scheduled() {
 		p.target(t)
 	}
@@ -147,9 +147,6 @@ func (p *agentPrinter) printError(about string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	changed := p.lastErrors[about] != text
-	if p.lastErrors == nil {
-		p.lastErrors = map[string]string{}
-	}
 	p.lastErrors[about] = text
 	if err == nil || !changed {
 		return

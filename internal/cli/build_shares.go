@@ -15,14 +15,8 @@ import (
 // requestedSubset describes the subset that a build's flags request or, without such flags, the one
 // in the target's configuration.
 func requestedSubset(agent *local.Agent, target string, flags local.SubsetSpec) string {
-	if requested := limits(flags); requested != "" {
-		return requested
-	}
-	t, err := agent.Target(target)
-	if err != nil {
-		return ""
-	}
-	return limits(t.Subset)
+	t, _ := agent.Target(target) // the build has just read it
+	return cmp.Or(limits(flags), limits(t.Subset))
 }
 
 // maxShares is the maximum number of tables that are listed after a build of a subset.

@@ -86,7 +86,12 @@ func (a *app) printColumns(tables []api.CardTable) error {
 	masked := slices.ContainsFunc(tables, func(t api.CardTable) bool {
 		return t.Dropped || slices.ContainsFunc(t.Columns, func(c api.CardColumn) bool { return c.Mask != "" })
 	})
-	t := a.newTable(cardColumns(masked)...)
+	columns := []column{{title: "Column", least: 16, weight: 2}, {title: "Type", least: 8, weight: 1},
+		{title: "Key", least: 7}}
+	if masked {
+		columns = append(columns, column{title: "Masked", least: 6, weight: 3})
+	}
+	t := a.newTable(columns...)
 	for _, one := range tables {
 		for _, c := range one.Columns {
 			cells := []string{one.Label() + "." + c.Name, columnType(c), keyText(c)}
@@ -97,15 +102,6 @@ func (a *app) printColumns(tables []api.CardTable) error {
 		}
 	}
 	return t.flush()
-}
-
-func cardColumns(masked bool) []column {
-	all := []column{{title: "Column", least: 16, weight: 2}, {title: "Type", least: 8, weight: 1},
-		{title: "Key", least: 7}}
-	if masked {
-		all = append(all, column{title: "Masked", least: 6, weight: 3})
-	}
-	return all
 }
 
 func columnType(c api.CardColumn) string {

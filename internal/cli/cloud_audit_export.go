@@ -86,7 +86,7 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 		}
 		if err == nil {
 			reported = ""
-		} else if problem := snap.CleanText(err.Error()); problem != reported { // report an outage once
+		} else if problem := err.Error(); problem != reported { // report an outage once
 			a.note("trying again until the service responds: %s", problem)
 			reported = problem
 		}

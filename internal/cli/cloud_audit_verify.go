@@ -54,6 +54,6 @@ func (a *app) showCheckpoint(title string, c *api.AuditCheckpoint) {
 	}
 	a.result("%s", title)
 	for line := range strings.Lines(c.Checkpoint) {
-		a.result("  %s", snap.CleanText(strings.TrimRight(line, "\n")))
+		a.result("  %s", strings.TrimRight(line, "\n"))
 	}
 }

@@ -285,7 +285,4 @@ func (l *cloudList) end(f listFlags) error {
 	return nil
 }
 
-func (f listFlags) filtered() bool {
-	return f.target != "" || f.typ != "" || f.search != "" || f.since != "" || f.until != "" || f.owner != "" ||
-		f.expiresSoon || f.shared || f.mine || f.received
-}
+func (f listFlags) filtered() bool { return f != listFlags{limit: f.limit, all: f.all} }

@@ -67,10 +67,7 @@ func (a *app) completeLocal(*cobra.Command, []string, string) ([]cobra.Completio
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	list, err := agent.Snapshots("")
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+	list, _ := agent.Snapshots("") // after an error, nothing is offered
 	var out []cobra.Completion
 	for _, s := range list {
 		out = append(out, cobra.CompletionWithDesc(snap.CleanText(s.Name), fmt.Sprintf("%s, %s", s.Type, size(s.Size))))

@@ -93,15 +93,15 @@ func asError(err error) *snap.Error {
 }
 
 func (a *app) writeError(e *snap.Error) {
-	fmt.Fprintf(a.io.Err, "%s %s\n", a.paintErr(red, "snapcli:"), snap.CleanText(a.secrets.redact(e.Error())))
+	a.say("%s %s", raw(a.paintErr(red, "snapcli:")), a.secrets.redact(e.Error()))
 	for _, f := range e.Fields {
-		fmt.Fprintf(a.io.Err, "  %s: %s\n", snap.CleanText(f.Field), snap.CleanText(f.Detail))
+		a.say("  %s: %s", f.Field, f.Detail)
 	}
 	if e.Hint != "" {
-		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "hint:"), snap.CleanText(e.Hint))
+		a.say("  %s %s", raw(a.paintErr(faint, "hint:")), e.Hint)
 	}
 	if e.RequestID != "" && (a.flags.debug || forSupport(e.Code)) {
-		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "request:"), snap.CleanText(e.RequestID))
+		a.say("  %s %s", raw(a.paintErr(faint, "request:")), e.RequestID)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"snap"
 	"snap/internal/local"
 )
 
@@ -61,7 +60,7 @@ func (a *app) sayEvent(e progressEvent) {
 }
 
 func (a *app) sayLine(e progressEvent) {
-	line := snap.CleanText(e.Phase) + ": " + size(e.Done)
+	line := e.Phase + ": " + size(e.Done)
 	if e.Total > 0 {
 		line += fmt.Sprintf(" of %s (%d%%)", size(e.Total), 100*e.Done/e.Total)
 	}

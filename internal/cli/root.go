@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -98,14 +99,11 @@ func (a *app) begin(cmd *cobra.Command) error {
 
 // examples formats the examples of a help text. lines holds pairs of a description and a command.
 func examples(lines ...string) string {
-	var b strings.Builder
-	for i := 0; i+1 < len(lines); i += 2 {
-		if i > 0 {
-			b.WriteString("\n\n")
-		}
-		fmt.Fprintf(&b, "  # %s\n  %s", lines[i], lines[i+1])
+	var parts []string
+	for pair := range slices.Chunk(lines, 2) {
+		parts = append(parts, fmt.Sprintf("  # %s\n  %s", pair[0], pair[1]))
 	}
-	return b.String()
+	return strings.Join(parts, "\n\n")
 }
 
 const introduction = `snapcli takes snapshots of databases, masks them, shares them through the

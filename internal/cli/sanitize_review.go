@@ -82,8 +82,8 @@ func (r *reviewSession) decide(ctx context.Context, g local.ReviewGroup) error {
 	if len(g.Columns) > len(names) {
 		more = fmt.Sprintf(" and %d more", len(g.Columns)-len(names))
 	}
-	a.say("\n%s: %s (%s)\n  %s%s", snap.Plural(len(g.Columns), "column", "columns"), snap.CleanText(g.Reason), g.Mask,
-		snap.CleanText(strings.Join(names, ", ")), more)
+	a.say("\n%s: %s (%s)\n  %s%s", snap.Plural(len(g.Columns), "column", "columns"), g.Reason, g.Mask,
+		strings.Join(names, ", "), more)
 	rule := g.Suggestion
 	if rule == "" {
 		rule = "redact"

@@ -93,15 +93,11 @@ func (a *app) completeAccount(cmd *cobra.Command, args []string, typed string) (
 // completeAccounts offers one property of each account on this machine.
 func (a *app) completeAccounts(property func(login.Session) string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-		agent, err := a.agent()
+		_, base, file, err := a.loginSessions()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		file, err := a.credentials()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		all, _, _ := file.Accounts(agent.Config().Cloud.URL) // without the file nothing is offered
+		all, _, _ := file.Accounts(base) // after an error, nothing is offered
 		for _, s := range all {
 			if word := property(s); word != "" {
 				out = append(out, cobra.CompletionWithDesc(word, cmp.Or(s.Email, s.Organization)))
