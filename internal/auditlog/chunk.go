@@ -77,10 +77,4 @@ func UnpackChunk(object []byte, unpacked int64) ([]string, error) {
 
 // AddChunk adds the next ChunkLines lines by the hash of their subtree. The number of lines added
 // before must be a multiple of ChunkLines.
-func (s *Sum) AddChunk(root tlog.Hash) {
-	s.peaks = append(s.peaks, root)
-	s.size += ChunkLines
-	for n := s.size / ChunkLines; n%2 == 0; n /= 2 {
-		s.join()
-	}
-}
+func (s *Sum) AddChunk(root tlog.Hash) { s.add(root, ChunkLines) }

@@ -27,8 +27,8 @@ func (t *Tree) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	var lines []int64
 	for _, i := range indexes {
 		if _, known := t.known[i]; !known {
-			line, _ := nodeOf(i)
-			lines = append(lines, line)
+			level, n := tlog.SplitStoredHashIndex(i)
+			lines = append(lines, (n+1)<<level) // the line that completes the hash's subtree
 		}
 	}
 	if len(lines) > 0 {
@@ -49,13 +49,6 @@ func (t *Tree) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 		out[n] = h
 	}
 	return out, nil
-}
-
-// nodeOf returns the line whose node holds the hash with this index, and how many hashes of the
-// node come before it.
-func nodeOf(index int64) (line int64, before int) {
-	level, n := tlog.SplitStoredHashIndex(index)
-	return (n + 1) << level, level
 }
 
 // keep remembers the hashes of a line's node.
@@ -107,18 +100,16 @@ type Sum struct {
 }
 
 // Add adds the next line.
-func (s *Sum) Add(line string) {
-	s.peaks = append(s.peaks, tlog.RecordHash([]byte(line)))
-	s.size++
-	for n := s.size; n%2 == 0; n /= 2 {
-		s.join()
-	}
-}
+func (s *Sum) Add(line string) { s.add(tlog.RecordHash([]byte(line)), 1) }
 
-// join replaces the last two subtrees with the one that they form.
-func (s *Sum) join() {
-	last := len(s.peaks) - 2
-	s.peaks = append(s.peaks[:last], tlog.NodeHash(s.peaks[last], s.peaks[last+1]))
+// add adds a subtree of the given number of lines, and joins subtrees of equal size.
+func (s *Sum) add(root tlog.Hash, lines int64) {
+	s.peaks = append(s.peaks, root)
+	s.size += lines
+	for n := s.size / lines; n%2 == 0; n /= 2 {
+		last := len(s.peaks) - 2
+		s.peaks = append(s.peaks[:last], tlog.NodeHash(s.peaks[last], s.peaks[last+1]))
+	}
 }
 
 // Size returns how many lines were added.
