@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
-	"time"
 
 	"snap"
 )
@@ -47,9 +45,7 @@ func (s *Store) KeysThatSee(ctx context.Context, sn snap.Snapshot) ([]Key, error
 	}
 	grants, err := collect(ctx, s, `SELECT audience, expires_at FROM grants WHERE snapshot = $1`,
 		func(rows *sql.Rows) (g snap.Grant, err error) {
-			var until sql.NullInt64
-			err = rows.Scan(&g.Audience, &until)
-			g.Until = timeOf(until)
+			err = rows.Scan(&g.Audience, toTime(&g.Until))
 			return g, err
 		}, sn.Key)
 	return slices.DeleteFunc(keys, func(k Key) bool {
@@ -84,13 +80,10 @@ func (s *Store) grantsOn(ctx context.Context, c snap.Caller, sn snap.Snapshot) (
 }
 
 func scanAccess(rows *sql.Rows) (a snap.Access, err error) {
-	var until sql.NullInt64
-	var since int64
 	var owner snap.User
 	var group snap.Group
-	err = rows.Scan(&a.Audience, &until, &since, &a.By, &owner.ID, &owner.Email, &owner.Name,
+	err = rows.Scan(&a.Audience, toTime(&a.Until), toTime(&a.Since), &a.By, &owner.ID, &owner.Email, &owner.Name,
 		&group.ID, &group.GroupID, &group.Name, &a.Org.ID, &a.Org.Slug, &a.Org.Name, &a.People)
-	a.Until, a.Since = timeOf(until), time.UnixMilli(since).UTC()
 	switch a.Audience.Kind() {
 	case snap.KindUser:
 		a.Owner, a.By = &owner, ""
@@ -140,11 +133,8 @@ func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, 
 	if groupID != "" {
 		var group int64
 		err := s.row(ctx, `SELECT id FROM groups WHERE org_id = $1 AND group_id = $2`, c.Org.ID, groupID).Scan(&group)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil, 0, errNoGroup(groupID)
-		}
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, noRowsAs(err, errNoGroup(groupID))
 		}
 		audience = snap.AudienceOf(snap.KindGroup, group)
 	}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -85,9 +84,7 @@ func (s *Store) OwnAccessRequests(ctx context.Context, c snap.Caller) ([]AccessR
 	return collect(ctx, s, `SELECT id, snapshot_id, reason, created_at FROM access_requests
 		WHERE user_id = $1 AND state IN ('open', 'refused') AND created_at > $2 ORDER BY created_at DESC, id DESC`,
 		func(rows *sql.Rows) (r AccessRequest, err error) {
-			var created int64
-			err = rows.Scan(&r.ID, &r.SnapshotID, &r.Reason, &created)
-			r.Created = time.UnixMilli(created).UTC()
+			err = rows.Scan(&r.ID, &r.SnapshotID, &r.Reason, toTime(&r.Created))
 			return r, err
 		}, userID(c).Int64, s.now().Add(-AccessRequestLife).UnixMilli())
 }
@@ -100,13 +97,7 @@ func (s *Store) WithdrawAccessRequest(ctx context.Context, c snap.Caller, id int
 		res, err := tx.ExecContext(ctx, `UPDATE access_requests
 			SET state = CASE WHEN state = 'refused' THEN 'closed' ELSE 'withdrawn' END
 			WHERE id = $1 AND user_id = $2 AND state IN ('open', 'refused')`, id, userID(c).Int64)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil || n > 0 {
-			return err
-		}
-		return errNoRequest()
+		return requireChanged(res, err, errNoRequest())
 	})
 }
 
@@ -115,10 +106,10 @@ func errNoRequest() error {
 		Hint: "list the requests to see which are open"}
 }
 
-// answerable selects open requests r of people u for snapshots s that the caller manages: $1 the
-// caller's organization, $2 whether they are an admin, $3 their ID, $4 the time after which a
-// request must have been made, $5 now. It leaves out the requests of people who can see the
-// snapshot by now, because a share has answered these requests.
+// answerable selects open requests r of people u for snapshots s that the caller manages. Its
+// parameters are $1 the caller's organization, $2 whether they are an admin, $3 their ID, $4 the
+// time after which a request must have been made, and $5 now. It leaves out the requests of people
+// who can now see the snapshot, because a share has answered these requests.
 const answerable = ` FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 	JOIN users u ON u.id = r.user_id AND u.disabled = 0 JOIN orgs o ON o.id = u.org_id AND o.closed = 0
 	WHERE s.org_id = $1 AND ($2 <> 0 OR s.owner_id = $3) AND r.state = 'open' AND r.created_at > $4
@@ -136,11 +127,11 @@ func (s *Store) AccessRequests(ctx context.Context, c snap.Caller) ([]AccessRequ
 			coalesce(s.owner_id, 0), u.id, u.email, u.name, o.id, o.slug, o.name`+answerable+`
 		ORDER BY r.created_at, r.id LIMIT 200`,
 		func(rows *sql.Rows) (r AccessRequest, err error) {
-			var created, owner int64
+			var owner int64
 			sn := &r.Snapshot
-			err = rows.Scan(&r.ID, &r.SnapshotID, &r.Reason, &created, &sn.Key, &sn.Target, &sn.Name, &sn.Type, &owner,
-				&r.Person.ID, &r.Person.Email, &r.Person.Name, &r.Org.ID, &r.Org.Slug, &r.Org.Name)
-			r.Created, sn.ID, sn.Org = time.UnixMilli(created).UTC(), r.SnapshotID, c.Org
+			err = rows.Scan(&r.ID, &r.SnapshotID, &r.Reason, toTime(&r.Created), &sn.Key, &sn.Target, &sn.Name,
+				&sn.Type, &owner, &r.Person.ID, &r.Person.Email, &r.Person.Name, &r.Org.ID, &r.Org.Slug, &r.Org.Name)
+			sn.ID, sn.Org = r.SnapshotID, c.Org
 			if owner != 0 {
 				sn.Owner = &snap.User{ID: owner}
 			}
@@ -176,11 +167,8 @@ func (s *Store) RefuseAccess(ctx context.Context, c snap.Caller, id int64) error
 			`+answerable+` AND r.id = $6`, c.Org.ID, flag(c.IsAdmin()), userID(c).Int64,
 			now.Add(-AccessRequestLife).UnixMilli(), now.UnixMilli(), id).
 			Scan(&sn.Key, &sn.ID, &sn.Target, &sn.Name, &owner, &email)
-		if errors.Is(err, sql.ErrNoRows) {
-			return errNoRequest()
-		}
 		if err != nil {
-			return err
+			return noRowsAs(err, errNoRequest())
 		}
 		sn.Org, sn.Owner = c.Org, &snap.User{ID: owner}
 		if snap.Allowed(c, snap.ActShare, sn) != nil {
@@ -211,26 +199,19 @@ func (s *Store) ReportRequests(ctx context.Context) (reported int, err error) {
 		if err != nil || len(ids) == 0 {
 			return reported, err
 		}
-		for _, id := range ids {
-			recorded, err := s.reportRequest(ctx, id)
-			if err != nil {
-				return reported, err
-			}
-			if recorded {
-				reported++
-			}
+		n, err := recordEach(ctx, ids, s.reportRequest)
+		reported += n
+		if err != nil {
+			return reported, err
 		}
 	}
 }
 
 func (s *Store) reportRequest(ctx context.Context, id int64) (recorded bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE access_requests SET told = 1
-			WHERE id = $1 AND told = 0 AND state = 'open'`, id)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
+		first, err := changed(tx.ExecContext(ctx, `UPDATE access_requests SET told = 1
+			WHERE id = $1 AND told = 0 AND state = 'open'`, id))
+		if err != nil || !first {
 			return err // another replica was first
 		}
 		var by snap.Caller
@@ -242,11 +223,8 @@ func (s *Store) reportRequest(ctx context.Context, id int64) (recorded bool, err
 			JOIN users u ON u.id = r.user_id AND u.disabled = 0 JOIN orgs o ON o.id = u.org_id
 			WHERE r.id = $1 AND r.state = 'open'`, id).
 			Scan(&org, &e.Snapshot, &e.Detail.Target, &e.Detail.Name, &owner, &user.ID, &user.Email, &by.Org.Slug)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil // there is no such snapshot
-		}
 		if err != nil {
-			return err
+			return noRowsAs(err, nil) // there is no such snapshot
 		}
 		by.User, recorded = user, true
 		e.Action = snap.AuditAccessRequested

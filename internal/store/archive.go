@@ -26,7 +26,7 @@ import (
 // archive.
 const archiveSchema = 25
 
-// ArchivePrefix begins the keys of all objects of the archive.
+// ArchivePrefix is the prefix of the keys of all objects of the archive.
 const ArchivePrefix = "audit."
 
 // chunksPerPage is how many objects of the archive one page of a listing reads at most.
@@ -95,15 +95,9 @@ func (s *Store) Pack(ctx context.Context, c Chunk) (Chunk, []byte, error) {
 	sum := sha256.Sum256(content)
 	c.Size, c.SHA256, c.unpacked = int64(len(content)), hex.EncodeToString(sum[:]), unpacked
 	c.Key = fmt.Sprintf(ArchivePrefix+"%d.%d.%s", c.Org, c.First, c.SHA256[:16])
-	c.hash, c.from, c.to = entries[len(entries)-1].Hash, entries[0].At, entries[0].At
-	for _, e := range entries { // the clocks of replicas differ
-		if e.At.Before(c.from) {
-			c.from = e.At
-		}
-		if e.At.After(c.to) {
-			c.to = e.At
-		}
-	}
+	c.hash = entries[len(entries)-1].Hash
+	byTime := func(a, b snap.AuditEntry) int { return a.At.Compare(b.At) } // the clocks of replicas differ
+	c.from, c.to = slices.MinFunc(entries, byTime).At, slices.MaxFunc(entries, byTime).At
 	return c, content, nil
 }
 
@@ -198,7 +192,7 @@ func (s *Store) proveChunk(ctx context.Context, c Chunk, lines []string) error {
 }
 
 // archivedLines is like readChunk, but also compares the object with the lines that stayed in the
-// database. Code that reads the log must use it.
+// database. Code that returns lines of the log must use it instead of readChunk.
 func (s *Store) archivedLines(ctx context.Context, c Chunk) ([]string, error) {
 	lines, err := s.readChunk(ctx, c)
 	if err != nil {
@@ -269,12 +263,10 @@ func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) 
 
 // chunkOf returns the chunk that holds a line, if the line is archived.
 func (s *Store) chunkOf(ctx context.Context, orgID, line int64) (c Chunk, archived bool, err error) {
-	all, err := collect(ctx, s, `SELECT `+chunkColumns+` FROM audit_archive c WHERE c.org_id = $1 AND c.first = $2`,
-		scanChunk, orgID, (line-1)/auditlog.ChunkLines*auditlog.ChunkLines+1)
-	if err != nil || len(all) == 0 {
-		return Chunk{}, false, err
-	}
-	return all[0], true, nil
+	c, err = one(collect(ctx, s,
+		`SELECT `+chunkColumns+` FROM audit_archive c WHERE c.org_id = $1 AND c.first = $2`,
+		scanChunk, orgID, (line-1)/auditlog.ChunkLines*auditlog.ChunkLines+1))
+	return c, err == nil, noRowsAs(err, nil)
 }
 
 // fromArchive adds archived lines to a page, from at most [chunksPerPage] objects.
@@ -299,9 +291,11 @@ func (l *auditLines) fromArchive(ctx context.Context) error {
 			slices.Reverse(lines)
 		}
 		for _, line := range lines {
-			if e, err := entryOf(line); err != nil {
+			e, err := entryOf(line)
+			if err != nil {
 				return errChunk(c, "which has a malformed line")
-			} else if l.wants(e) {
+			}
+			if l.wants(e) {
 				l.items = append(l.items, e)
 			}
 			if len(l.items) > l.query.Limit {

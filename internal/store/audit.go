@@ -31,11 +31,7 @@ func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.C
 	if err := w.add(orgID, s.fillIn(ctx, c, e), noticeTo); err != nil {
 		return err
 	}
-	text, args := w.insert()
-	if _, err := tx.ExecContext(ctx, text, args...); err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
-	return nil
+	return w.insert(ctx, tx)
 }
 
 // pendingLines holds lines without numbers, which one statement inserts.
@@ -52,8 +48,16 @@ func (w *pendingLines) add(orgID int64, e snap.AuditEntry, noticeTo int64) error
 	return err
 }
 
-func (w *pendingLines) insert() (text string, args []any) {
-	return `INSERT INTO audit_waiting(org_id, body, notice_to) VALUES` + strings.Join(w.rows, ", "), w.args
+// statement returns the statement that inserts the lines. Its arguments are w.args.
+func (w *pendingLines) statement() string {
+	return `INSERT INTO audit_waiting(org_id, body, notice_to) VALUES` + strings.Join(w.rows, ", ")
+}
+
+func (w *pendingLines) insert(ctx context.Context, tx *sql.Tx) error {
+	if _, err := tx.ExecContext(ctx, w.statement(), w.args...); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
 }
 
 // fillIn adds the caller, the time and the request's origin to a line.
@@ -74,42 +78,53 @@ func (s *Store) fillIn(ctx context.Context, c snap.Caller, e snap.AuditEntry) sn
 // organization.
 func (s *Store) recordOn(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
 	d snap.AuditDetail) error {
-	text, args, err := s.linesOn(ctx, c, sn, action, d)
+	w, err := s.linesOn(ctx, c, sn, action, d)
 	if err != nil {
 		return err
 	}
-	if _, err = tx.ExecContext(ctx, text, args...); err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
-	return nil
+	return w.insert(ctx, tx)
 }
 
-// linesOn returns the statement of [Store.recordOn].
+// linesOn returns the lines that [Store.recordOn] adds.
 func (s *Store) linesOn(ctx context.Context, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
-	d snap.AuditDetail) (text string, args []any, err error) {
+	d snap.AuditDetail) (w pendingLines, err error) {
 	d.Target = sn.Target
 	e := s.fillIn(ctx, c, snap.AuditEntry{Action: action, Snapshot: sn.ID, Detail: d})
-	var w pendingLines
 	err = w.add(sn.Org.ID, e, 0)
 	if err == nil && c.Org.ID != 0 && c.Org.ID != sn.Org.ID {
 		err = w.add(c.Org.ID, e, 0)
 	}
-	text, args = w.insert()
-	return text, args, err
+	return w, err
 }
 
 // Note records an action that concerns a snapshot but changes nothing: a pull that started or
 // ended, or a refused share.
 func (s *Store) Note(ctx context.Context, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
 	d snap.AuditDetail) error {
-	text, args, err := s.linesOn(ctx, c, sn, action, d)
+	w, err := s.linesOn(ctx, c, sn, action, d)
 	if err != nil {
 		return err
 	}
-	if err := s.exec(ctx, text, args...); err != nil {
+	if err := s.exec(ctx, w.statement(), w.args...); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	return nil
+}
+
+// recordEach calls record for each item, and returns how many calls returned true. It stops at the
+// first error.
+func recordEach[T any](ctx context.Context, items []T, record func(context.Context, T) (bool, error)) (n int,
+	err error) {
+	for _, item := range items {
+		recorded, err := record(ctx, item)
+		if err != nil {
+			return n, err
+		}
+		if recorded {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // AuditQuery selects lines of an organization's audit log.

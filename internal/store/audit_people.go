@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
+	"time"
 
 	"snap"
 )
@@ -12,20 +12,20 @@ import (
 // recordKey records that a key was created or revoked, by the caller or by the operator.
 func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
 	var org int64
-	var expires sql.NullInt64
+	var expires time.Time
 	d := snap.AuditDetail{Key: id}
 	var scopes string
 	err := tx.QueryRowContext(ctx, `
 		SELECT k.org_id, k.kind, k.name, coalesce(u.email, ''), coalesce(u.id, 0), k.scopes, k.expires_at,
 			k.token_issuer, k.token_subject, k.trust
 		FROM api_keys k LEFT JOIN users u ON u.id = k.user_id WHERE k.id = $1`, id).
-		Scan(&org, &d.Kind, &d.Name, &d.User, &d.Account, &scopes, &expires, &d.Issuer, &d.Subject, &d.Rule)
+		Scan(&org, &d.Kind, &d.Name, &d.User, &d.Account, &scopes, toTime(&expires), &d.Issuer, &d.Subject, &d.Rule)
 	if err != nil {
 		return err
 	}
-	d.Scopes = splitScopes(scopes)
-	if until := timeOf(expires); !until.IsZero() {
-		d.Expires = &until
+	d.Scopes = splitWords[snap.Scope](scopes)
+	if !expires.IsZero() {
+		d.Expires = &expires
 	}
 	return s.record(ctx, tx, org, snap.OriginOf(ctx).Caller, snap.AuditEntry{Action: action, Detail: d})
 }
@@ -34,8 +34,7 @@ func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap
 // actor, unless another caller in the organization ended the session. The user always counts as the
 // one who began the session, even in a browser in which somebody else is still signed in.
 func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
-	var actor snap.Caller
-	actor.User = &snap.User{}
+	actor := snap.Caller{User: &snap.User{}}
 	var d snap.AuditDetail
 	err := tx.QueryRowContext(ctx, `
 		SELECT o.id, o.slug, u.id, u.email, n.kind, n.name
@@ -60,11 +59,8 @@ func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action 
 // an audit detail. It is empty when there is no such user.
 func (s *Store) userText(ctx context.Context, tx *sql.Tx, where string, args ...any) (string, error) {
 	d, _, err := s.userDetail(ctx, tx, where, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
 	if err != nil {
-		return "", err
+		return "", noRowsAs(err, nil)
 	}
 	text, err := json.Marshal(d)
 	return string(text), err
@@ -87,16 +83,14 @@ func (s *Store) recordUser(ctx context.Context, tx *sql.Tx, id int64, before str
 
 func (s *Store) userDetail(ctx context.Context, tx *sql.Tx, where string, args ...any) (d snap.AuditDetail, org int64,
 	err error) {
-	var id int64
 	err = tx.QueryRowContext(ctx,
 		`SELECT u.id, u.org_id, u.email, u.role, u.disabled FROM users u WHERE `+where, args...).
-		Scan(&id, &org, &d.User, &d.Role, &d.Disabled)
+		Scan(&d.Account, &org, &d.User, &d.Role, &d.Disabled)
 	if err != nil {
 		return d, 0, err
 	}
-	d.Account = id
 	d.Groups, err = txCollect(ctx, tx, `
 		SELECT g.group_id FROM membership m JOIN groups g ON g.id = m.audience`+subjectOf+` WHERE `+callersGroups+`
-			ORDER BY g.group_id`, scanOne[string], id)
+			ORDER BY g.group_id`, scanOne[string], d.Account)
 	return d, org, err
 }

@@ -78,7 +78,7 @@ func trim(ctx context.Context, file string) error {
 			return fmt.Errorf("remove %s from the copy: %w", t.name, err)
 		}
 	}
-	if known, err := hasColumns(ctx, db, "sign_ins", "doubts"); err != nil || !known {
+	if known, err := hasColumn(ctx, db, "sign_ins", "doubts"); err != nil || !known {
 		return err
 	}
 	_, err = db.ExecContext(ctx, doubtRefresh)
@@ -126,7 +126,7 @@ func (c *Copy) Objects(ctx context.Context, after string, limit int) ([]Object, 
 // neededObjects returns a subquery for the objects that the copy needs. A copy from an older
 // service has no archive.
 func (c *Copy) neededObjects(ctx context.Context) (string, error) {
-	archives, err := hasColumns(ctx, c.db, "audit_archive", "blob")
+	archives, err := hasColumn(ctx, c.db, "audit_archive", "blob")
 	if err == nil && !archives {
 		return `(SELECT blob, size, sha256 FROM snapshots)`, nil
 	}
@@ -151,10 +151,12 @@ func (s *Store) CheckAudit(ctx context.Context) error {
 }
 
 func checkChains(ctx context.Context, q querier) error {
-	columns := `coalesce(h.size, 0), coalesce(h.checkpoint, '')`
-	if hasSize, err := hasColumns(ctx, q, "audit_heads", "size"); err != nil {
+	hasSize, err := hasColumn(ctx, q, "audit_heads", "size")
+	if err != nil {
 		return err
-	} else if !hasSize { // written by an older service
+	}
+	columns := `coalesce(h.size, 0), coalesce(h.checkpoint, '')`
+	if !hasSize { // written by an older service
 		columns = `0, ''`
 	}
 	rows, err := q.QueryContext(ctx,
@@ -227,7 +229,7 @@ func (h head) check(ctx context.Context, q querier) error {
 
 // addArchived adds the archived lines to the chain and the tree, and returns their number.
 func (h head) addArchived(ctx context.Context, q querier, chain *snap.AuditChain, sum *auditlog.Sum) (int64, error) {
-	if archives, err := hasColumns(ctx, q, "audit_archive", "blob"); err != nil || !archives {
+	if archives, err := hasColumn(ctx, q, "audit_archive", "blob"); err != nil || !archives {
 		return 0, err
 	}
 	rows, err := q.QueryContext(ctx, `SELECT hash FROM audit_archive WHERE org_id = $1 ORDER BY first`, h.org)
@@ -250,19 +252,14 @@ func (h head) addArchived(ctx context.Context, q querier, chain *snap.AuditChain
 	return sum.Size(), nil
 }
 
-// hasColumns reports whether a table exists and has these columns, which a copy from an older
-// service may lack. On PostgreSQL, which has no such copies, it fails if the table does not exist.
-func hasColumns(ctx context.Context, q querier, table string, columns ...string) (bool, error) {
-	rows, err := q.QueryContext(ctx, `SELECT * FROM `+table+` WHERE 1 = 0`)
+// hasColumn reports whether a table exists and has a column, which a copy from an older service may
+// lack. On PostgreSQL, which has no such copies, it fails if the table does not exist.
+func hasColumn(ctx context.Context, q querier, table, column string) (bool, error) {
+	names, err := columns(ctx, q, table)
 	if err != nil && strings.Contains(err.Error(), "no such table") {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	names, err := rows.Columns()
-	missing := slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(names, c) })
-	return !missing, errors.Join(err, rows.Err(), rows.Close())
+	return slices.Contains(names, column), err
 }
 
 // Count returns how many objects the copy refers to.

@@ -3,15 +3,14 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"net/netip"
 	"time"
 
 	"snap"
 )
 
-// The caller is read for every request, so the queries in this file read as little as possible. A
-// caller does not include its groups: the listing and the check of a snapshot find them in the
+// The caller is read for every request, so the queries in this file read as little as possible. Most
+// requests do without the caller's groups: the listing and the check of a snapshot find them in the
 // table membership.
 
 // callerColumns are the columns of organizations o and users u that scanCaller reads. The columns
@@ -22,20 +21,16 @@ const callerColumns = `o.id, o.slug, o.name,
 // scanCaller reads a row of callerColumns. following holds pointers for the columns that follow
 // them.
 func scanCaller(row scanner, following ...any) (c snap.Caller, err error) {
-	var id, unknown, asOf sql.NullInt64
+	var id, unknown sql.NullInt64
 	var email, name, role, why sql.NullString
-	err = row.Scan(append([]any{&c.Org.ID, &c.Org.Slug, &c.Org.Name, &id, &email, &name, &role, &unknown, &why, &asOf},
-		following...)...)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = snap.ErrUnauthenticated
-	}
+	err = row.Scan(append([]any{&c.Org.ID, &c.Org.Slug, &c.Org.Name, &id, &email, &name, &role, &unknown, &why,
+		toTime(&c.GroupsAsOf)}, following...)...)
 	if err != nil {
-		return snap.Caller{}, err
+		return snap.Caller{}, noRowsAs(err, snap.ErrUnauthenticated)
 	}
 	if id.Valid {
 		c.User = &snap.User{ID: id.Int64, Email: email.String, Name: name.String}
-		c.Role, c.GroupsUnknown, c.GroupsWhy, c.GroupsAsOf = snap.Role(role.String), unknown.Int64 != 0, why.String,
-			timeOf(asOf)
+		c.Role, c.GroupsUnknown, c.GroupsWhy = snap.Role(role.String), unknown.Int64 != 0, why.String
 	}
 	return c, nil
 }
@@ -95,18 +90,17 @@ func (s *Store) CallerOfKeyID(ctx context.Context, id int64) (KeyUse, error) {
 func (s *Store) callerOfKey(ctx context.Context, condition string, arg any) (u KeyUse, err error) {
 	var k snap.Credential
 	var scopes, networks string
-	var used, confirmed sql.NullInt64
 	u.Caller, err = scanCaller(s.row(ctx, `
 		SELECT `+callerColumns+`, k.id, k.kind, k.name, k.scopes, k.last_used_at, k.networks, i.checked_at
 		FROM api_keys k JOIN orgs o ON o.id = k.org_id LEFT JOIN users u ON u.id = k.user_id
 			LEFT JOIN sign_ins i ON i.user_id = k.user_id
 		WHERE `+condition+usableKey+` AND (k.user_id IS NULL OR u.disabled = 0) AND o.closed = 0`,
-		arg, s.now().UnixMilli()), &k.ID, &k.Kind, &k.Name, &scopes, &used, &networks, &confirmed)
+		arg, s.now().UnixMilli()), &k.ID, &k.Kind, &k.Name, &scopes, toTime(&u.Used), &networks, toTime(&u.Confirmed))
 	if err != nil {
 		return KeyUse{}, err
 	}
-	k.Scopes = splitScopes(scopes)
-	u.Credential, u.Used, u.Confirmed = k, timeOf(used), timeOf(confirmed)
+	k.Scopes = splitWords[snap.Scope](scopes)
+	u.Credential = k
 	u.Networks, err = splitNetworks(networks)
 	return u, err
 }

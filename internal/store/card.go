@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -21,15 +20,11 @@ type Card struct {
 // fails with snap.ErrNotFound if the caller can no longer see the snapshot.
 func (s *Store) SetCard(ctx context.Context, c snap.Caller, sn snap.Snapshot, card Card) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `DELETE FROM cards WHERE snapshot = $1`, sn.Key)
+		deleted, err := changed(tx.ExecContext(ctx, `DELETE FROM cards WHERE snapshot = $1`, sn.Key))
 		if err != nil {
 			return err
 		}
-		deleted, err := res.RowsAffected()
-		if err != nil {
-			return err
-		}
-		if deleted > 0 || card.Head != "" && !pushedBy(c, sn) {
+		if deleted || card.Head != "" && !pushedBy(c, sn) {
 			if err := s.recordOn(ctx, tx, c, sn, snap.AuditCardChanged, snap.AuditDetail{Name: sn.Name}); err != nil {
 				return err
 			}
@@ -112,10 +107,6 @@ func (s *Store) Previous(ctx context.Context, c snap.Caller, sn snap.Snapshot) (
 // Describe replaces the description and labels of a snapshot, and makes both searchable.
 func (s *Store) Describe(ctx context.Context, c snap.Caller, sn snap.Snapshot, description string,
 	labels []string) error {
-	tags, err := json.Marshal(append([]string{}, labels...))
-	if err != nil {
-		return err
-	}
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		label, err := s.describedLabel(ctx, tx, sn, description+" "+strings.Join(labels, " "))
 		if err != nil {
@@ -123,7 +114,7 @@ func (s *Store) Describe(ctx context.Context, c snap.Caller, sn snap.Snapshot, d
 		}
 		if _, err := tx.ExecContext(ctx,
 			`UPDATE snapshots SET description = $2, tags = $3, label_id = $4 WHERE key = $1`,
-			sn.Key, description, string(tags), label); err != nil {
+			sn.Key, description, jsonArray(labels), label); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE grants SET label_id = $2 WHERE snapshot = $1`,
@@ -198,9 +189,7 @@ func (s *Store) Pulls(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]P
 		GROUP BY p.org_id, CASE WHEN p.org_id = s.org_id THEN p.user_id ELSE 0 END
 		ORDER BY max(p.last_at) DESC LIMIT 200`,
 		func(rows *sql.Rows) (p Pull, err error) {
-			var last int64
-			err = rows.Scan(&p.Email, &p.Organization, &p.Times, &last)
-			p.Last = time.UnixMilli(last).UTC()
+			err = rows.Scan(&p.Email, &p.Organization, &p.Times, toTime(&p.Last))
 			return p, err
 		}, c.Principal(), s.now().UnixMilli(), sn.Key, c.Org.ID)
 }

@@ -33,12 +33,9 @@ const selectCertificateKeys = `SELECT public, name, created_at, revoked_at FROM 
 
 func scanCertificateKey(rows *sql.Rows) (k CertificateKey, err error) {
 	var public string
-	var created int64
-	var revoked sql.NullInt64
-	if err = rows.Scan(&public, &k.Name, &created, &revoked); err != nil {
+	if err = rows.Scan(&public, &k.Name, toTime(&k.Created), toTime(&k.Revoked)); err != nil {
 		return k, err
 	}
-	k.Created, k.Revoked = time.UnixMilli(created).UTC(), timeOf(revoked)
 	k.Public, err = certificate.ParsePublic(public)
 	return k, err
 }
@@ -87,12 +84,10 @@ func (s *Store) RevokeCertificateKey(ctx context.Context, c snap.Caller, id stri
 		err := tx.QueryRowContext(ctx,
 			`UPDATE certificate_keys SET name = name WHERE org_id = $1 AND id = $2 RETURNING name, public, revoked_at`,
 			c.Org.ID, id).Scan(&d.Name, &d.PublicKey, &revoked)
-		if errors.Is(err, sql.ErrNoRows) {
-			return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no certificate key %.40q", id),
-				Hint: "list the certificate keys to see which exist"}
-		}
 		if err != nil || revoked.Valid {
-			return err
+			return noRowsAs(err, &snap.Error{Code: snap.CodeNotFound,
+				Detail: fmt.Sprintf("there is no certificate key %.40q", id),
+				Hint:   "list the certificate keys to see which exist"})
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE certificate_keys SET revoked_at = $3 WHERE org_id = $1 AND id = $2`,
 			c.Org.ID, id, s.now().UnixMilli()); err != nil {
@@ -104,8 +99,8 @@ func (s *Store) RevokeCertificateKey(ctx context.Context, c snap.Caller, id stri
 
 // CheckCertificate checks a certificate that was received with a push of a file. It fails with code
 // invalid if the certificate cannot be read, belongs to another file, or was altered after a
-// registered key signed it. An unknown key is accepted here; it matters only when the snapshot is
-// shared.
+// registered key signed it. An unknown or revoked key is accepted here; it matters only when the
+// snapshot is shared.
 func (s *Store) CheckCertificate(ctx context.Context, c snap.Caller, envelope []byte, sha256 string) error {
 	keys, err := s.CertificateKeys(ctx, c)
 	if err != nil {
@@ -132,12 +127,9 @@ func (s *Store) AddCertificate(ctx context.Context, c snap.Caller, id, envelope 
 // Certify stores the certificate of a snapshot. It has no effect if the snapshot already has one.
 func (s *Store) Certify(ctx context.Context, c snap.Caller, sn snap.Snapshot, envelope string) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE snapshots SET certificate = $2
-			WHERE key = $1 AND org_id = $3 AND certificate = ''`, sn.Key, envelope, c.Org.ID)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
+		added, err := changed(tx.ExecContext(ctx, `UPDATE snapshots SET certificate = $2
+			WHERE key = $1 AND org_id = $3 AND certificate = ''`, sn.Key, envelope, c.Org.ID))
+		if err != nil || !added {
 			return err
 		}
 		return s.recordOn(ctx, tx, c, sn, snap.AuditCertified, snap.AuditDetail{Name: sn.Name})

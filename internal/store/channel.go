@@ -36,11 +36,10 @@ const selectChannel = `SELECT h.id, h.target, h.type, g.id, coalesce(g.group_id,
 
 func scanChannel(rows *sql.Rows) (h Channel, err error) {
 	var group sql.NullInt64
-	var created, every int64
+	var every int64
 	var g snap.Group
-	err = rows.Scan(&h.ID, &h.Target, &h.Type, &group, &g.GroupID, &g.Name, &created, &h.By, &every)
+	err = rows.Scan(&h.ID, &h.Target, &h.Type, &group, &g.GroupID, &g.Name, toTime(&h.Created), &h.By, &every)
 	h.ExpectEvery = time.Duration(every) * time.Second
-	h.Created = time.UnixMilli(created).UTC()
 	if group.Valid {
 		g.ID = group.Int64
 		h.Group = &g
@@ -60,12 +59,11 @@ type NewChannel struct {
 // AddChannel creates a channel, or changes how often an existing one expects a snapshot. It is
 // idempotent. It fails with code group_not_found if there is no such group.
 func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h Channel, err error) {
-	target, t, groupID := n.Target, n.Type, n.GroupID
 	var id int64
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		var group int64
-		if groupID != "" {
-			g, err := s.groupByID(ctx, tx, c.Org.ID, groupID)
+		if n.GroupID != "" {
+			g, err := s.groupByID(ctx, tx, c.Org.ID, n.GroupID)
 			if err != nil {
 				return err
 			}
@@ -73,9 +71,9 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h 
 		}
 		err := tx.QueryRowContext(ctx,
 			`SELECT id FROM channels WHERE org_id = $1 AND target = $2 AND type = $3 AND coalesce(group_id, 0) = $4`,
-			c.Org.ID, target, string(t), group).Scan(&id)
+			c.Org.ID, n.Target, string(n.Type), group).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
-			err = s.createChannel(ctx, tx, c, target, t, group, groupID, &id)
+			id, err = s.createChannel(ctx, tx, c, n, group)
 		}
 		if err == nil && n.ExpectEvery != nil {
 			_, err = tx.ExecContext(ctx, `UPDATE channels SET expect_every = $2,
@@ -85,7 +83,7 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h 
 		if err != nil || !n.Now {
 			return err
 		}
-		return s.applyToNewest(ctx, tx, c, target, t)
+		return s.applyToNewest(ctx, tx, c, n.Target, n.Type)
 	})
 	if err != nil {
 		return Channel{}, err
@@ -93,18 +91,18 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h 
 	return one(collect(ctx, s, selectChannel+`WHERE h.id = $1`, scanChannel, id))
 }
 
-func (s *Store) createChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, target string, t snap.Type, group int64,
-	groupID string, id *int64) error {
-	err := tx.QueryRowContext(ctx,
+func (s *Store) createChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, n NewChannel, group int64) (id int64,
+	err error) {
+	err = tx.QueryRowContext(ctx,
 		`INSERT INTO channels(org_id, target, type, group_id, created_at, created_by)
 		VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
-		c.Org.ID, target, string(t), nullID(group), s.now().UnixMilli(), userID(c)).Scan(id)
+		c.Org.ID, n.Target, string(n.Type), nullID(group), s.now().UnixMilli(), userID(c)).Scan(&id)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditChannelCreated,
-		Detail: snap.AuditDetail{Channel: *id, Target: target, Kind: string(t), Group: groupID,
-			OrgWide: groupID == ""}})
+	return id, s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditChannelCreated,
+		Detail: snap.AuditDetail{Channel: id, Target: n.Target, Kind: string(n.Type), Group: n.GroupID,
+			OrgWide: n.GroupID == ""}})
 }
 
 // DeleteChannel deletes a channel of the caller's organization and ends the shares it made. It
@@ -115,12 +113,9 @@ func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) erro
 		err := tx.QueryRowContext(ctx,
 			`DELETE FROM channels WHERE id = $1 AND org_id = $2 RETURNING target, type`, id, c.Org.ID).
 			Scan(&d.Target, &d.Kind)
-		if errors.Is(err, sql.ErrNoRows) {
-			return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no channel %d", id),
-				Hint: "list the channels to see which exist"}
-		}
 		if err != nil {
-			return err
+			return noRowsAs(err, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no channel %d", id),
+				Hint: "list the channels to see which exist"})
 		}
 		if err := s.endChannelGrants(ctx, tx, c, id, 0); err != nil {
 			return err
@@ -135,11 +130,8 @@ func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, ta
 	err := tx.QueryRowContext(ctx, `SELECT s.key, s.id FROM snapshots s JOIN targets t ON t.id = s.target_id
 		WHERE s.org_id = $1 AND t.name = $2 AND s.type = $3 ORDER BY s.key DESC LIMIT 1`,
 		c.Org.ID, target, string(t)).Scan(&sn.Key, &sn.ID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return noRowsAs(err, nil) // there is no snapshot yet
 	}
 	return s.applyChannels(ctx, tx, sn, t)
 }

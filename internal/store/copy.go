@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,11 +54,11 @@ func (c *content) add(row []any) {
 }
 
 // CopyFrom fills this database, which must be empty, with the content of another one, in one
-// transaction. Rows are copied unchanged, including identifiers and audit chains. Only the private
-// keys that sign tokens and audit checkpoints change: reseal encrypts them for this database. If
-// reseal is nil, they are copied unchanged too. Before the transaction ends, CopyFrom reads every
-// copied table again and compares it with the original. The end of the transaction also ends the
-// transfer ([Store.BeginTransfer]).
+// transaction. Rows are copied unchanged, including identifiers and audit chains. Only encrypted
+// values change: reseal encrypts the private keys that sign tokens and audit checkpoints, and the
+// secrets of webhooks, for this database. If reseal is nil, they are copied unchanged too. Before
+// the transaction ends, CopyFrom reads every copied table again and compares it with the original.
+// The end of the transaction also ends the transfer ([Store.BeginTransfer]).
 func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error),
 	progress func(CopiedTable)) error {
 	ctx = withoutTimeLimit(ctx)
@@ -101,10 +102,8 @@ type copyRun struct {
 }
 
 func (c *copyRun) copyAll(ctx context.Context, progress func(CopiedTable)) error {
-	for _, t := range copiedTables() {
-		if err := c.requireEmpty(ctx, t); err != nil {
-			return err
-		}
+	if err := requireEmpty(ctx, c.to); err != nil {
+		return err
 	}
 	for _, t := range copiedTables() {
 		rows, err := c.copyTable(ctx, t)
@@ -119,13 +118,18 @@ func (c *copyRun) copyAll(ctx context.Context, progress func(CopiedTable)) error
 var errNotEmpty = snap.Usage("the destination's database is not empty",
 	"transfer into a database that no service has used; nothing was changed")
 
-func (c *copyRun) requireEmpty(ctx context.Context, t table) error {
-	var hasRows bool
-	err := c.to.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&hasRows)
-	if err == nil && hasRows {
-		err = errNotEmpty
+// requireEmpty fails with errNotEmpty unless every table that a transfer copies is empty.
+func requireEmpty(ctx context.Context, q querier) error {
+	for _, t := range copiedTables() {
+		var hasRows bool
+		if err := q.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&hasRows); err != nil {
+			return err
+		}
+		if hasRows {
+			return errNotEmpty
+		}
 	}
-	return err
+	return nil
 }
 
 // copyTable copies one table, reads the copy and compares it with the original.
@@ -176,10 +180,7 @@ func (c *copyRun) editor(t table, columns []string) func(row []any) error {
 	if c.reseal == nil || t.name != "signing_keys" && t.name != "secrets" && t.name != "webhooks" {
 		return nil
 	}
-	at := map[string]int{}
-	for i, name := range columns {
-		at[name] = i
-	}
+	at := func(column string) int { return slices.Index(columns, column) }
 	if t.name == "webhooks" {
 		return func(row []any) error { return c.resealWebhook(row, at) }
 	}
@@ -188,24 +189,24 @@ func (c *copyRun) editor(t table, columns []string) func(row []any) error {
 		name, value = "name", "value"
 	}
 	return func(row []any) (err error) {
-		if t.name == "secrets" && row[at[name]] != AuditKeyName {
+		if t.name == "secrets" && row[at(name)] != AuditKeyName {
 			return nil
 		}
-		row[at[value]], err = c.reseal(row[at[name]].(string), row[at[value]].([]byte))
+		row[at(value)], err = c.reseal(row[at(name)].(string), row[at(value)].([]byte))
 		return err
 	}
 }
 
-// resealWebhook encrypts the secrets of a webhook again if they are encrypted. at has the indexes
-// of the columns.
-func (c *copyRun) resealWebhook(row []any, at map[string]int) (err error) {
-	name := HookSecretName(row[at["org_id"]].(int64))
+// resealWebhook encrypts the secrets of a webhook again if they are encrypted. at returns the index
+// of a column.
+func (c *copyRun) resealWebhook(row []any, at func(column string) int) (err error) {
+	name := HookSecretName(row[at("org_id")].(int64))
 	for _, column := range []string{"secret", "old_secret"} {
-		stored, _ := row[at[column]].([]byte)
+		stored, _ := row[at(column)].([]byte)
 		if len(stored) <= HookSecretSize {
 			continue
 		}
-		if row[at[column]], err = c.reseal(name, stored); err != nil {
+		if row[at(column)], err = c.reseal(name, stored); err != nil {
 			return err
 		}
 	}
@@ -255,11 +256,8 @@ func (c *copyRun) setIdentity(ctx context.Context, t table) error {
 		_, err = c.to.ExecContext(ctx, `SELECT setval(pg_get_serial_sequence($1, $2), $3)`, t.name, t.identity, last)
 		return err
 	}
-	res, err := c.to.ExecContext(ctx, `UPDATE sqlite_sequence SET seq = $2 WHERE name = $1`, t.name, last)
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n > 0 {
+	known, err := changed(c.to.ExecContext(ctx, `UPDATE sqlite_sequence SET seq = $2 WHERE name = $1`, t.name, last))
+	if err != nil || known {
 		return err
 	}
 	_, err = c.to.ExecContext(ctx, `INSERT INTO sqlite_sequence(name, seq) VALUES($1, $2)`, t.name, last)
@@ -270,10 +268,7 @@ func (c *copyRun) setIdentity(ctx context.Context, t table) error {
 func lastIdentity(ctx context.Context, conn *sql.Conn, d dialect, t table) (last int64, err error) {
 	if d == sqlite {
 		err = conn.QueryRowContext(ctx, `SELECT seq FROM sqlite_sequence WHERE name = $1`, t.name).Scan(&last)
-		if errors.Is(err, sql.ErrNoRows) {
-			return 0, nil
-		}
-		return last, err
+		return last, noRowsAs(err, nil)
 	}
 	var sequence string
 	if err := conn.QueryRowContext(ctx,
@@ -284,9 +279,8 @@ func lastIdentity(ctx context.Context, conn *sql.Conn, d dialect, t table) (last
 	return last, err
 }
 
-// columns returns the names of a table's columns.
-func columns(ctx context.Context, conn *sql.Conn, table string) ([]string, error) {
-	rows, err := conn.QueryContext(ctx, `SELECT * FROM `+table+` WHERE 1 = 0`)
+func columns(ctx context.Context, q querier, table string) ([]string, error) {
+	rows, err := q.QueryContext(ctx, `SELECT * FROM `+table+` WHERE 1 = 0`)
 	if err != nil {
 		return nil, err
 	}

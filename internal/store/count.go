@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"snap"
@@ -24,11 +22,8 @@ func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more 
 		return 0, false, err
 	}
 	v, err := s.selection(ctx, c, q)
-	if errors.Is(err, sql.ErrNoRows) { // no such target
-		return 0, false, nil
-	}
 	if err != nil {
-		return 0, false, err
+		return 0, false, noRowsAs(err, nil) // no snapshot has such a target
 	}
 	if len(q.IDs) > 0 || q.IDPrefix != "" || q.Q != "" || v.needsSearch() {
 		return s.countFound(ctx, c, v, q)

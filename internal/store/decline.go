@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"time"
 
 	"snap"
 )
@@ -13,12 +12,9 @@ import (
 // again removes the decline.
 func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`,
-			int64(snap.AudienceOf(snap.KindRecipients, c.Org.ID)), sn.Key)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
+		ended, err := changed(tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`,
+			int64(snap.AudienceOf(snap.KindRecipients, c.Org.ID)), sn.Key))
+		if err != nil || !ended {
 			return err
 		}
 		_, err = tx.ExecContext(ctx,
@@ -40,9 +36,7 @@ func (s *Store) Declined(ctx context.Context, c snap.Caller, sn snap.Snapshot) (
 		JOIN declines d ON d.snapshot = s.key JOIN orgs o ON o.id = d.org_id
 		WHERE s.key = $3 AND `+visible+` ORDER BY o.slug`,
 		func(rows *sql.Rows) (o snap.OrgShare, err error) {
-			var at int64
-			err = rows.Scan(&o.Org.ID, &o.Org.Slug, &o.Org.Name, &at)
-			o.Declined = time.UnixMilli(at).UTC()
+			err = rows.Scan(&o.Org.ID, &o.Org.Slug, &o.Org.Name, toTime(&o.Declined))
 			return o, err
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
 }

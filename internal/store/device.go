@@ -46,7 +46,7 @@ func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, 
 	now := s.now().UnixMilli()
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx,
-			`DELETE FROM device_grants WHERE expires_at < $1`, now-int64(time.Hour/time.Millisecond)); err != nil {
+			`DELETE FROM device_grants WHERE expires_at < $1`, now-time.Hour.Milliseconds()); err != nil {
 			return err
 		}
 		for _, l := range waitingLevels(g, max, now) {
@@ -77,17 +77,13 @@ var errNoGrant = &snap.Error{
 // PendingDevice returns the grant that waits for approval under a user code. It fails with
 // not_found if there is none.
 func (s *Store) PendingDevice(ctx context.Context, userCode string) (g DeviceGrant, err error) {
-	var created, expires sql.NullInt64
 	err = s.read.QueryRowContext(ctx, `
 		SELECT user_code, client_id, scope, program, host, address, created_at, expires_at, opened_at IS NOT NULL
 		FROM device_grants WHERE user_code = $1 AND state = 'pending' AND expires_at > $2`,
 		userCode, s.now().UnixMilli()).
-		Scan(&g.UserCode, &g.ClientID, &g.Scope, &g.Program, &g.Host, &g.Address, &created, &expires, &g.Opened)
-	g.Created, g.Expires = timeOf(created), timeOf(expires)
-	if errors.Is(err, sql.ErrNoRows) {
-		return DeviceGrant{}, errNoGrant
-	}
-	return g, err
+		Scan(&g.UserCode, &g.ClientID, &g.Scope, &g.Program, &g.Host, &g.Address, toTime(&g.Created),
+			toTime(&g.Expires), &g.Opened)
+	return g, noRowsAs(err, errNoGrant)
 }
 
 // OpenDevice records that a signed-in person has looked at the grant under a user code, so that it
@@ -181,27 +177,23 @@ type polledGrant struct {
 }
 
 func readDevice(ctx context.Context, tx *sql.Tx, p Poll) (g polledGrant, state string, err error) {
-	var created, expires, polled, user sql.NullInt64
+	var user sql.NullInt64
 	var wait int64
 	err = tx.QueryRowContext(ctx, `
 		SELECT scope, program, host, address, created_at, expires_at, wait_ms, polled_at, state, reason, user_id
 		FROM device_grants WHERE hash = $1 AND client_id = $2`, p.Hash, p.ClientID).
-		Scan(&g.Scope, &g.Program, &g.Host, &g.Address, &created, &expires, &wait, &polled, &state, &g.reason, &user)
-	g.Created = timeOf(created)
-	g.Expires, g.polled, g.Wait, g.UserID = timeOf(expires), timeOf(polled), time.Duration(wait)*time.Millisecond,
-		user.Int64
+		Scan(&g.Scope, &g.Program, &g.Host, &g.Address, toTime(&g.Created), toTime(&g.Expires), &wait,
+			toTime(&g.polled), &state, &g.reason, &user)
+	g.Wait, g.UserID = time.Duration(wait)*time.Millisecond, user.Int64
 	return g, state, err
 }
 
 // redeemDevice consumes an approved grant and creates its session. Of concurrent polls, the update
 // succeeds for only one.
 func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p Poll) (PollResult, Session, error) {
-	res, err := tx.ExecContext(ctx,
-		`UPDATE device_grants SET state = 'used' WHERE hash = $1 AND state = 'approved'`, p.Hash)
-	if err != nil {
-		return PollUnknown, Session{}, err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
+	first, err := changed(tx.ExecContext(ctx,
+		`UPDATE device_grants SET state = 'used' WHERE hash = $1 AND state = 'approved'`, p.Hash))
+	if err != nil || !first {
 		return PollUnknown, Session{}, err
 	}
 	name := g.Program
@@ -227,13 +219,13 @@ const pollTolerance = 500 * time.Millisecond
 const slowDown = 5 * time.Second
 
 func (s *Store) pollPending(ctx context.Context, tx *sql.Tx, g polledGrant, p Poll) (PollResult, error) {
-	result := PollPending
-	if now := s.now(); !g.polled.IsZero() && now.Before(g.polled.Add(g.Wait-pollTolerance)) {
+	result, now := PollPending, s.now()
+	if !g.polled.IsZero() && now.Before(g.polled.Add(g.Wait-pollTolerance)) {
 		result = PollSlowDown
 		g.Wait += slowDown
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE device_grants SET polled_at = $1, wait_ms = $2 WHERE hash = $3`,
-		s.now().UnixMilli(), g.Wait.Milliseconds(), p.Hash)
+		now.UnixMilli(), g.Wait.Milliseconds(), p.Hash)
 	return result, err
 }
 

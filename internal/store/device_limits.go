@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 	"strconv"
 
@@ -84,8 +83,5 @@ func (l waitingLevel) busiest(ctx context.Context, tx *sql.Tx) (part string, gra
 	err = tx.QueryRowContext(ctx,
 		`SELECT `+l.part+`, count(*) FROM device_grants WHERE `+l.where+` AND opened_at IS NULL
 		GROUP BY `+l.part+` ORDER BY count(*) DESC, min(created_at) LIMIT 1`, l.args...).Scan(&part, &grants)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", 0, nil
-	}
-	return part, grants, err
+	return part, grants, noRowsAs(err, nil)
 }

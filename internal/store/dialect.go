@@ -8,10 +8,11 @@ const (
 	postgres
 )
 
-// dialectOf returns the dialect of the database with this URL, as in [Options].
-func dialectOf(url string) dialect {
-	if url == "" {
-		return sqlite
+// rowLock returns the clause with which PostgreSQL locks the selected rows until the transaction
+// ends. SQLite has one writer, so it needs none.
+func (s *Store) rowLock(clause string) string {
+	if s.dialect == postgres {
+		return ` ` + clause
 	}
-	return postgres
+	return ``
 }

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
-	"errors"
 	"time"
 
 	"snap"
@@ -60,11 +58,8 @@ func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 		var fingerprint string
 		err = tx.QueryRowContext(ctx, `SELECT fingerprint FROM trust_rules WHERE org_id = $1 AND fingerprint = $2`+
 			s.rowLock(`FOR SHARE`), e.Org.ID, e.Rule).Scan(&fingerprint)
-		if errors.Is(err, sql.ErrNoRows) {
-			return errRuleGone
-		}
 		if err != nil {
-			return err
+			return noRowsAs(err, errRuleGone)
 		}
 		if id, err = s.renewable(ctx, tx, e); err != nil {
 			return err
@@ -83,15 +78,6 @@ func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 	return one(s.keys(ctx, `WHERE k.id = $1`, id))
 }
 
-// rowLock returns the clause with which PostgreSQL locks the selected rows until the transaction
-// ends. SQLite has one writer, so it needs none.
-func (s *Store) rowLock(clause string) string {
-	if s.dialect == postgres {
-		return ` ` + clause
-	}
-	return ``
-}
-
 // renewable returns the ID of the previous credential if it may be renewed, and 0 otherwise.
 func (s *Store) renewable(ctx context.Context, tx *sql.Tx, e Exchange) (id int64, err error) {
 	if e.Previous == nil {
@@ -101,12 +87,9 @@ func (s *Store) renewable(ctx context.Context, tx *sql.Tx, e Exchange) (id int64
 		SELECT id FROM api_keys WHERE hash = $1 AND org_id = $2 AND trust = $3 AND token_issuer = $4
 			AND token_subject = $5 AND kind = $6 AND coalesce(user_id, 0) = $7 AND scopes = $8
 			AND revoked_at IS NULL AND expires_at > $9`,
-		e.Previous, e.Org.ID, e.Rule, e.Issuer, e.Subject, string(e.Kind), e.UserID, joinScopes(e.Scopes),
+		e.Previous, e.Org.ID, e.Rule, e.Issuer, e.Subject, string(e.Kind), e.UserID, joinWords(e.Scopes),
 		s.now().Add(-renewalPeriod).UnixMilli()).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return id, err
+	return id, noRowsAs(err, nil)
 }
 
 // writeCredential renews the credential with this ID, or adds a new one if id is 0.
@@ -120,7 +103,7 @@ func (s *Store) writeCredential(ctx context.Context, tx *sql.Tx, e Exchange, id 
 		INSERT INTO api_keys(hash, kind, name, hint, org_id, user_id, scopes, created_at, expires_at, trust,
 			token_issuer, token_subject)
 		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id`,
-		e.Hash, string(e.Kind), e.Name, e.Hint, e.Org.ID, nullID(e.UserID), joinScopes(e.Scopes), s.now().UnixMilli(),
+		e.Hash, string(e.Kind), e.Name, e.Hint, e.Org.ID, nullID(e.UserID), joinWords(e.Scopes), s.now().UnixMilli(),
 		e.Expires.UnixMilli(), e.Rule, e.Issuer, e.Subject).Scan(&id)
 	return id, err
 }
@@ -139,14 +122,11 @@ func (s *Store) recordExchange(ctx context.Context, tx *sql.Tx, e Exchange, id i
 // Credentials that were issued under other rules end immediately on every replica, and no replica
 // issues new ones under those rules.
 func (s *Store) ApplyTrust(ctx context.Context, orgID int64, fingerprints []string) error {
-	list, err := json.Marshal(append([]string{}, fingerprints...))
-	if err != nil {
-		return err
-	}
+	list := jsonArray(fingerprints)
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		listed := ` IN (SELECT value FROM ` + s.eachText("$2") + `)`
 		if _, err := tx.ExecContext(ctx, `DELETE FROM trust_rules WHERE org_id = $1 AND fingerprint NOT`+listed,
-			orgID, string(list)); err != nil {
+			orgID, list); err != nil {
 			return err
 		}
 		for _, f := range fingerprints {
@@ -157,7 +137,7 @@ func (s *Store) ApplyTrust(ctx context.Context, orgID int64, fingerprints []stri
 		}
 		ids, err := txCollect(ctx, tx, `UPDATE api_keys SET revoked_at = $3
 			WHERE org_id = $1 AND trust <> '' AND revoked_at IS NULL AND trust NOT`+listed+` RETURNING id`,
-			scanOne[int64], orgID, string(list), s.now().UnixMilli())
+			scanOne[int64], orgID, list, s.now().UnixMilli())
 		for _, id := range ids {
 			if err == nil {
 				err = s.recordKey(ctx, tx, id, snap.AuditKeyRevoked)
@@ -173,8 +153,5 @@ func (s *Store) Account(ctx context.Context, orgID int64, issuer, subject string
 	err = s.row(ctx,
 		`SELECT id, email, name FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3 AND disabled = 0`,
 		orgID, issuer, subject).Scan(&u.ID, &u.Email, &u.Name)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such user"}
-	}
-	return u, err
+	return u, noRowsAs(err, &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such user"})
 }

@@ -36,16 +36,7 @@ func (s *Store) ReportExpiring(ctx context.Context) (reported int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, e := range all {
-		recorded, err := s.reportExpiring(ctx, e)
-		if err != nil {
-			return reported, err
-		}
-		if recorded {
-			reported++
-		}
-	}
-	return reported, nil
+	return recordEach(ctx, all, s.reportExpiring)
 }
 
 func (s *Store) reportExpiring(ctx context.Context, e expiringShare) (recorded bool, err error) {
@@ -61,14 +52,10 @@ func (s *Store) reportExpiring(ctx context.Context, e expiringShare) (recorded b
 		noticeTo = 0 // only owners and admins may know when such a share ends; they can read the log
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE grants SET told_expiry = $3
+		recorded, err = changed(tx.ExecContext(ctx, `UPDATE grants SET told_expiry = $3
 			WHERE audience = $1 AND snapshot = $2 AND expires_at = $3 AND told_expiry <> $3`,
-			e.audience, e.sn.Key, e.until)
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if recorded = n == 1; !recorded || err != nil {
+			e.audience, e.sn.Key, e.until))
+		if err != nil || !recorded {
 			return err // another replica was first, or the share was changed
 		}
 		return s.recordFor(ctx, tx, e.sn.Org.ID, by,

@@ -122,7 +122,7 @@ func FillVersions(ctx context.Context, o Options, last int64, fill func(*sql.DB)
 		return err
 	}
 	defer s.Close()
-	provider, err := s.versions()
+	provider, err := s.migrationProvider()
 	if err != nil {
 		return err
 	}

@@ -126,8 +126,10 @@ func (f *Frozen) Objects(ctx context.Context, after string, limit int) ([]Object
 	return objects(withoutTimeLimit(ctx), f.conn, neededObjects, after, limit)
 }
 
+// querier is a database, connection or transaction.
 type querier interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
 }
 
 // neededObjects selects the objects that hold snapshots and lines of the audit log.

@@ -56,13 +56,9 @@ func (s *Store) RecordRemoved(ctx context.Context, g Garbage) error {
 // push's object becomes garbage. A client that comes back later starts over.
 func (s *Store) Abandon(ctx context.Context, u Upload, idleSince time.Time) (abandoned bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx,
-			`DELETE FROM uploads WHERE id = $1 AND touched_at < $2`, u.ID, idleSince.UnixMilli())
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if abandoned = n > 0; err != nil || !abandoned {
+		abandoned, err = changed(tx.ExecContext(ctx,
+			`DELETE FROM uploads WHERE id = $1 AND touched_at < $2`, u.ID, idleSince.UnixMilli()))
+		if err != nil || !abandoned {
 			return err
 		}
 		return discard(ctx, tx, Garbage{u.Blob, u.BlobUpload})

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -46,7 +45,7 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 		return Inspection{}, err
 	}
 	defer s.Close()
-	provider, err := s.versions()
+	provider, err := s.migrationProvider()
 	if err != nil {
 		return Inspection{}, err
 	}
@@ -76,7 +75,7 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	}
 	for name, to := range map[string]*[]byte{urlSecretName: &i.URLSecret, AuditKeyName: &i.AuditKey} {
 		err := s.row(ctx, `SELECT value FROM secrets WHERE name = $1`, name).Scan(to)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if noRowsAs(err, nil) != nil {
 			return i, err
 		}
 	}

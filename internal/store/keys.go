@@ -48,7 +48,7 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 			INSERT INTO api_keys(hash, kind, name, hint, org_id, user_id, scopes, created_at, created_by, expires_at,
 				networks)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`,
-			hash, string(k.Kind), k.Name, k.Hint, k.Org.ID, nullID(k.UserID), joinScopes(k.Scopes),
+			hash, string(k.Kind), k.Name, k.Hint, k.Org.ID, nullID(k.UserID), joinWords(k.Scopes),
 			s.now().UnixMilli(), nullID(by), millis(k.Expires), joinNetworks(k.Networks)).Scan(&id)
 		if err != nil {
 			return err
@@ -177,29 +177,6 @@ func (s *Store) revokeKey(ctx context.Context, condition string, id, owner int64
 
 var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint: "list the keys to see which exist"}
 
-// requireChanged returns missing as the error if a statement changed no row.
-func requireChanged(res sql.Result, err, missing error) error {
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n > 0 {
-		return err
-	}
-	return missing
-}
-
-// one returns the only row of a query, or sql.ErrNoRows.
-func one[T any](rows []T, err error) (T, error) {
-	if err == nil && len(rows) == 0 {
-		err = sql.ErrNoRows
-	}
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return rows[0], nil
-}
-
 func (s *Store) keys(ctx context.Context, where string, args ...any) ([]Key, error) {
 	return collect(ctx, s, `
 		SELECT k.id, k.kind, k.name, k.hint, o.id, o.slug, o.name, k.user_id, coalesce(u.email, ''), k.scopes,
@@ -209,16 +186,16 @@ func (s *Store) keys(ctx context.Context, where string, args ...any) ([]Key, err
 }
 
 func scanKey(rows *sql.Rows) (k Key, err error) {
-	var userID, created, expires, used, revoked sql.NullInt64
-	var kind, scopes, networks string
+	var userID sql.NullInt64
+	var scopes, networks string
 	var maxAge int64
-	err = rows.Scan(&k.ID, &kind, &k.Name, &k.Hint, &k.Org.ID, &k.Org.Slug, &k.Org.Name, &userID, &k.User, &scopes,
-		&created, &k.CreatedBy, &expires, &used, &revoked, &networks, &maxAge)
+	err = rows.Scan(&k.ID, &k.Kind, &k.Name, &k.Hint, &k.Org.ID, &k.Org.Slug, &k.Org.Name, &userID, &k.User, &scopes,
+		toTime(&k.Created), &k.CreatedBy, toTime(&k.Expires), toTime(&k.LastUsed), toTime(&k.Revoked), &networks,
+		&maxAge)
 	if err != nil {
 		return k, err
 	}
-	k.Kind, k.UserID, k.Scopes = snap.CredentialKind(kind), userID.Int64, splitScopes(scopes)
-	k.Created, k.Expires, k.LastUsed, k.Revoked = timeOf(created), timeOf(expires), timeOf(used), timeOf(revoked)
+	k.UserID, k.Scopes = userID.Int64, splitWords[snap.Scope](scopes)
 	if maxAge > 0 {
 		k.Expires = earlier(k.Created.Add(time.Duration(maxAge)*time.Millisecond), k.Expires)
 	}
@@ -245,20 +222,4 @@ func splitNetworks(text string) (networks []netip.Prefix, err error) {
 		networks = append(networks, n)
 	}
 	return networks, nil
-}
-
-func joinScopes(scopes []snap.Scope) string {
-	var words []string
-	for _, s := range scopes {
-		words = append(words, string(s))
-	}
-	return strings.Join(words, " ")
-}
-
-func splitScopes(s string) []snap.Scope {
-	var scopes []snap.Scope
-	for _, w := range strings.Fields(s) {
-		scopes = append(scopes, snap.Scope(w))
-	}
-	return scopes
 }

@@ -110,11 +110,8 @@ func (s *Store) ClaimLane(ctx context.Context, w WaitingLane, lease time.Duratio
 // fill reads the webhook and the messages of a lane.
 func (s *Store) fill(ctx context.Context, l Lane, webhook int64, ids []string) (_ Lane, held bool, err error) {
 	l.Webhook, err = one(s.webhooks(ctx, `WHERE w.id = $1`, webhook))
-	if errors.Is(err, sql.ErrNoRows) {
-		return l, false, nil // the webhook was deleted in the meantime
-	}
 	if err != nil {
-		return l, false, err
+		return l, false, noRowsAs(err, nil) // the webhook may have been deleted in the meantime
 	}
 	for _, id := range ids {
 		d, err := one(s.deliveries(ctx, `WHERE d.id = $1`, id))
@@ -157,14 +154,10 @@ func (s *Store) Sent(ctx context.Context, l Lane, d Delivery, o Outcome) (held b
 		next = time.UnixMilli(0) // sent once somebody enables the webhook
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE deliveries SET attempts = attempts + 1, status = $2, due_at = $3,
-			tried_at = $4 WHERE id = $1 AND due_at = $5`,
-			d.ID, o.Status, millis(next), s.now().UnixMilli(), l.Until.UnixMilli())
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if held = n > 0; err != nil || !held || o.Status == errNoLine {
+		held, err = changed(tx.ExecContext(ctx, `UPDATE deliveries SET attempts = attempts + 1, status = $2,
+			due_at = $3, tried_at = $4 WHERE id = $1 AND due_at = $5`,
+			d.ID, o.Status, millis(next), s.now().UnixMilli(), l.Until.UnixMilli()))
+		if err != nil || !held || o.Status == errNoLine {
 			return err
 		}
 		return s.recordAttempt(ctx, tx, l.Webhook, d, o)
@@ -253,11 +246,8 @@ func (s *Store) changeWebhook(ctx context.Context, c snap.Caller, id int64, acti
 		d := snap.AuditDetail{Webhook: id}
 		err := tx.QueryRowContext(ctx, `UPDATE webhooks SET `+set+` WHERE id = $1 AND org_id = $2 RETURNING url`,
 			append([]any{id, c.Org.ID}, values...)...).Scan(&d.URL)
-		if errors.Is(err, sql.ErrNoRows) {
-			return errNoWebhook(id)
-		}
 		if err != nil {
-			return err
+			return noRowsAs(err, errNoWebhook(id))
 		}
 		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: action, Detail: d})
 	})
@@ -293,12 +283,9 @@ func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Repl
 		condition, args = `id = $4`, []any{webhook, c.Org.ID, MaxReplay, r.ID}
 		_, err := one(s.deliveries(ctx, `WHERE d.id = $1 AND d.webhook_id = $2 AND d.org_id = $3`, r.ID, webhook,
 			c.Org.ID))
-		if errors.Is(err, sql.ErrNoRows) {
-			return 0, 0, &snap.Error{Code: snap.CodeNotFound, Detail: "the webhook has no message " + r.ID,
-				Hint: "list its deliveries to see which exist"}
-		}
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, noRowsAs(err, &snap.Error{Code: snap.CodeNotFound,
+				Detail: "the webhook has no message " + r.ID, Hint: "list its deliveries to see which exist"})
 		}
 	}
 	var queued []int64
@@ -317,9 +304,9 @@ func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Repl
 
 // Backlog counts the messages that wait to be sent to all webhooks of the service.
 type Backlog struct {
-	Messages int64     // for webhooks that are not disabled
-	Oldest   time.Time // when the oldest of them was recorded; zero if there is none
-	Webhooks map[string]int64
+	Messages int64            // for webhooks that are not disabled
+	Oldest   time.Time        // when the oldest of them was recorded; zero if there is none
+	Webhooks map[string]int64 // number of webhooks in each state
 }
 
 // States of webhooks, as [Backlog] counts them.
@@ -331,13 +318,11 @@ const (
 
 // Backlog counts the messages that wait to be sent.
 func (s *Store) Backlog(ctx context.Context) (b Backlog, err error) {
-	var oldest sql.NullInt64
 	if err := s.row(ctx, `SELECT count(*), min(d.created_at) FROM deliveries d
 		JOIN webhooks w ON w.id = d.webhook_id AND w.disabled_at IS NULL WHERE d.due_at IS NOT NULL`).
-		Scan(&b.Messages, &oldest); err != nil {
+		Scan(&b.Messages, toTime(&b.Oldest)); err != nil {
 		return b, err
 	}
-	b.Oldest = timeOf(oldest)
 	var all, paused, disabled int64
 	err = s.row(ctx, `SELECT count(*), count(CASE WHEN disabled_at IS NULL AND failures >= $1 THEN 1 END),
 		count(disabled_at) FROM webhooks`, maxInRow).Scan(&all, &paused, &disabled)

@@ -138,7 +138,6 @@ func (s *Store) listing(sh shape) string {
 	return text
 }
 
-// listingArgs returns the arguments of a listing's statement.
 func (s *Store) listingArgs(c snap.Caller, sh shape, v selection, before int64) []any {
 	args := append(s.viewerArgs(c), before)
 	if sh.target {
@@ -150,7 +149,6 @@ func (s *Store) listingArgs(c snap.Caller, sh shape, v selection, before int64) 
 	return args
 }
 
-// text returns the statement's SQL.
 func (sh shape) text() string {
 	ranges, groups := sh.ranges(), ""
 	if sh.scope == scopeMember {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"snap"
 )
@@ -44,7 +45,7 @@ func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (al
 	}
 	const columns = `SELECT s.key, s.id, s.target, s.name, s.type, s.size, s.created_at, g.expires_at, g.created_at,
 		coalesce(b.email, ''), g.channel, `
-	const where = ` AND (g.expires_at IS NULL OR g.expires_at > $2) AND s.key <= $3 AND (s.key < $3 OR g.audience > $4)`
+	const where = ` AND ` + liveGrant + ` AND s.key <= $3 AND (s.key < $3 OR g.audience > $4)`
 	args := []any{c.Org.ID, s.now().UnixMilli(), key, after}
 	text := columns + `o.id, o.slug, o.name, g.audience FROM snapshots s JOIN grants g ON g.snapshot = s.key
 		JOIN orgs o ON o.id = g.audience` + subjectOf + ` LEFT JOIN users b ON b.id = g.created_by
@@ -67,18 +68,19 @@ func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (al
 }
 
 func scanLiveShare(rows *sql.Rows, group bool) (l LiveShare, err error) {
-	var kind, by, id, name string
-	var created, shared, subject int64
-	var expires, channel sql.NullInt64
-	err = rows.Scan(&l.Snapshot.Key, &l.Snapshot.ID, &l.Snapshot.Target, &l.Snapshot.Name, &kind, &l.Snapshot.Size,
-		&created, &expires, &shared, &by, &channel, &subject, &id, &name, &l.audience)
-	l.Snapshot.Type, l.Snapshot.Created = snap.Type(kind), timeOrNever(created)
+	var by, id, name string
+	var subject int64
+	var expires, shared time.Time
+	var channel sql.NullInt64
+	sn := &l.Snapshot
+	err = rows.Scan(&sn.Key, &sn.ID, &sn.Target, &sn.Name, &sn.Type, &sn.Size, toTime(&sn.Created), toTime(&expires),
+		toTime(&shared), &by, &channel, &subject, &id, &name, &l.audience)
 	if group {
 		l.Group = &snap.GroupShare{Group: snap.Group{ID: subject, GroupID: id, Name: name}, By: by,
-			Expires: timeOf(expires), Created: timeOrNever(shared), Channel: channel.Int64}
+			Expires: expires, Created: shared, Channel: channel.Int64}
 	} else {
-		l.Org = &snap.OrgShare{Org: snap.OrgRef{ID: subject, Slug: id, Name: name}, By: by, Expires: timeOf(expires),
-			Created: timeOrNever(shared)}
+		l.Org = &snap.OrgShare{Org: snap.OrgRef{ID: subject, Slug: id, Name: name}, By: by, Expires: expires,
+			Created: shared}
 	}
 	return l, err
 }

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"snap"
@@ -116,7 +114,7 @@ func setLastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	err := tx.QueryRowContext(ctx,
 		`SELECT role FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3`,
 		in.OrgID, in.Issuer, in.Subject).Scan(&in.Role)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := noRowsAs(err, nil); err != nil {
 		return err
 	}
 	in.GroupsWhy += "; until then your role stays " + string(in.Role)
@@ -197,12 +195,8 @@ func (s *Store) knownGroups(ctx context.Context, tx *sql.Tx, orgID int64, groups
 	for i, g := range groups {
 		ids[i] = g.GroupID
 	}
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, err
-	}
 	found, err := txCollect(ctx, tx, `SELECT id, group_id, name FROM groups
-		WHERE org_id = $1 AND group_id IN (SELECT value FROM `+s.eachText("$2")+`)`, scanGroup, orgID, string(list))
+		WHERE org_id = $1 AND group_id IN (SELECT value FROM `+s.eachText("$2")+`)`, scanGroup, orgID, jsonArray(ids))
 	known := make(map[string]snap.Group, len(found))
 	for _, g := range found {
 		known[g.GroupID] = g
@@ -232,14 +226,14 @@ func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) er
 	if gone := difference(have, want); len(gone) > 0 {
 		_, err = tx.ExecContext(ctx,
 			`DELETE FROM membership WHERE principal = $1 AND audience IN (SELECT v FROM `+s.each("$2")+` AS e)`,
-			c.Principal(), audienceArray(gone))
+			c.Principal(), jsonArray(gone))
 		if err != nil {
 			return err
 		}
 	}
 	if added := difference(want, have); len(added) > 0 {
 		_, err = tx.ExecContext(ctx, `INSERT INTO membership(principal, kind, audience) SELECT $1, v`+kindOf+`, v
-			FROM `+s.each("$2")+` AS e`, c.Principal(), audienceArray(added))
+			FROM `+s.each("$2")+` AS e`, c.Principal(), jsonArray(added))
 	}
 	return err
 }
@@ -259,11 +253,6 @@ func difference(all, others []snap.Audience) (rest []snap.Audience) {
 	return rest
 }
 
-// audienceArray encodes audiences as the JSON array that [Store.each] reads.
-func audienceArray(all []snap.Audience) string {
-	return strings.ReplaceAll(fmt.Sprint(all), " ", ",")
-}
-
 // SetRole changes a user's role until a sign-in, a check or a SCIM report sets it again. It takes
 // effect at the next request, on every replica. The audit log gets no line if the user already has
 // the role.
@@ -280,11 +269,8 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 		err = tx.QueryRowContext(ctx,
 			`UPDATE users SET role = $2, `+claimsAt("$3")+` WHERE id = $1 RETURNING org_id, groups_unknown`,
 			userID, string(r), s.now().UnixMilli()).Scan(&c.Org.ID, &c.GroupsUnknown)
-		if errors.Is(err, sql.ErrNoRows) {
-			return errNoUser()
-		}
 		if err != nil {
-			return err
+			return noRowsAs(err, errNoUser())
 		}
 		c.Groups, err = txCollect(ctx, tx, `SELECT audience`+subjectOf+`, '', '' FROM membership WHERE principal = $1
 			AND `+isGroupMembership, scanGroup, userID)
@@ -323,11 +309,8 @@ func (s *Store) setDisabled(ctx context.Context, userID int64, disabled, unliste
 		var done bool
 		err := tx.QueryRowContext(ctx, `SELECT disabled = $2 AND unlisted = $3 AND away = 0 FROM users
 			WHERE id = $1`+s.rowLock(`FOR UPDATE`), userID, flag(disabled), flag(unlisted)).Scan(&done)
-		if errors.Is(err, sql.ErrNoRows) {
-			return errNoUser()
-		}
 		if err != nil || done {
-			return err
+			return noRowsAs(err, errNoUser())
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE users SET disabled = $2, unlisted = $3, away = 0,
 			signed_out_at = CASE WHEN CAST($3 AS bigint) = 1 THEN $4 ELSE signed_out_at END WHERE id = $1`,
@@ -343,16 +326,9 @@ func errNoUser() error {
 		Hint: "users appear at their first sign-in"}
 }
 
-func flag(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // UserByEmail returns a user of an organization by their e-mail, ignoring case. If several accounts
 // have the e-mail, it returns the one whose groups are the most recent. It fails with code
-// not_found.
+// not_found if there is none.
 func (s *Store) UserByEmail(ctx context.Context, orgID int64, email string) (snap.Member, error) {
 	found, err := s.UsersByEmail(ctx, orgID, email)
 	if err != nil {
@@ -362,7 +338,8 @@ func (s *Store) UserByEmail(ctx context.Context, orgID int64, email string) (sna
 }
 
 // UsersByEmail returns all accounts of an organization with an e-mail, ignoring case. A person has
-// several after the organization's identity provider changed. It fails with code not_found.
+// several after the organization's identity provider changed. It fails with code not_found if there
+// is none.
 func (s *Store) UsersByEmail(ctx context.Context, orgID int64, email string) ([]snap.Member, error) {
 	found, err := s.members(ctx, `WHERE u.org_id = $1 AND u.email_folded = $2`, orgID, snap.FoldCase(email))
 	if err == nil && len(found) == 0 {
@@ -391,11 +368,8 @@ func (s *Store) members(ctx context.Context, condition string, args ...any) (all
 	_, err = drain(rows, func(rows *sql.Rows) (none struct{}, err error) {
 		var m snap.Member
 		var g snap.Group
-		var role string
-		var asOf sql.NullInt64
-		err = rows.Scan(&m.ID, &m.Email, &m.Name, &role, &m.Disabled, &m.GroupsUnknown, &asOf, &g.ID, &g.GroupID,
-			&g.Name)
-		m.Role, m.GroupsAsOf = snap.Role(role), timeOf(asOf)
+		err = rows.Scan(&m.ID, &m.Email, &m.Name, &m.Role, &m.Disabled, &m.GroupsUnknown, toTime(&m.GroupsAsOf), &g.ID,
+			&g.GroupID, &g.Name)
 		if n := len(all); n == 0 || all[n-1].ID != m.ID {
 			all = append(all, m)
 		}

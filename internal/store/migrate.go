@@ -33,7 +33,7 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 		}
 		defer fileLock.Unlock()
 	}
-	provider, err := s.versions()
+	provider, err := s.migrationProvider()
 	if err != nil {
 		return err
 	}
@@ -63,24 +63,19 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = tx.Rollback() }, nil
 }
 
-// checkServing fails when this program is too old to serve the database.
+// checkServing sets s.schema, and fails when this program is too old to serve the database.
 func (s *Store) checkServing(ctx context.Context, provider *goose.Provider) error {
 	serving, err := s.serving(ctx)
 	if err != nil {
 		return err
 	}
-	s.schema = newest(provider)
+	sources := provider.ListSources()
+	s.schema = sources[len(sources)-1].Version
 	return serving.refusal(s.schema)
 }
 
-// newest returns the number of the newest migration that this program knows.
-func newest(p *goose.Provider) int64 {
-	sources := p.ListSources()
-	return sources[len(sources)-1].Version
-}
-
-// versions returns the migrations of the schema in the database's dialect.
-func (s *Store) versions(options ...goose.ProviderOption) (*goose.Provider, error) {
+// migrationProvider returns the migrations of the schema in the database's dialect.
+func (s *Store) migrationProvider() (*goose.Provider, error) {
 	dialect, folder := goose.DialectSQLite3, "migrations/sqlite"
 	if s.dialect == postgres {
 		dialect, folder = goose.DialectPostgres, "migrations/postgres"
@@ -89,5 +84,5 @@ func (s *Store) versions(options ...goose.ProviderOption) (*goose.Provider, erro
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(dialect, s.write, files, options...)
+	return goose.NewProvider(dialect, s.write, files)
 }

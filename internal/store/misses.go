@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 )
 
@@ -12,10 +11,7 @@ import (
 func (s *Store) Misses(ctx context.Context, bucket string) (count int, err error) {
 	err = s.read.QueryRowContext(ctx,
 		`SELECT count FROM misses WHERE bucket = $1 AND until > $2`, bucket, s.now().UnixMilli()).Scan(&count)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return count, err
+	return count, noRowsAs(err, nil)
 }
 
 // Miss counts a failure and returns the current count. The count restarts when window has passed

@@ -59,13 +59,10 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 // organizations that a newer program has closed. The change takes effect at the next request, on
 // every replica. Nothing is deleted, so an organization that is opened again is unchanged.
 func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
-	list, err := json.Marshal(slugs)
-	if err != nil {
-		return err
-	}
+	list := jsonArray(slugs)
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE orgs SET closed_by = $2 WHERE closed_by < $2
-			AND slug NOT IN (SELECT value FROM `+s.eachText("$1")+`)`, string(list), s.schema)
+			AND slug NOT IN (SELECT value FROM `+s.eachText("$1")+`)`, list, s.schema)
 		if err != nil {
 			return err
 		}
@@ -74,7 +71,7 @@ func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 			AND (closed = 0 OR closed_by <= $2) RETURNING id, closed`, func(rows *sql.Rows) (o Org, err error) {
 			err = rows.Scan(&o.ID, &o.Closed)
 			return o, err
-		}, string(list), s.schema)
+		}, list, s.schema)
 		if err != nil {
 			return err
 		}
@@ -94,13 +91,10 @@ func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 // changeOrg sets an organization's name and policy, and records a changed policy.
 func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, before, policy string,
 	maxKeyAge time.Duration) error {
-	res, err := tx.ExecContext(ctx,
+	differs, err := changed(tx.ExecContext(ctx,
 		`UPDATE orgs SET name = $2, policy = $3, max_key_age = $4 WHERE id = $1 AND (name <> $2 OR policy <> $3)`,
-		org.ID, org.Name, policy, maxKeyAge.Milliseconds())
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 || before == policy {
+		org.ID, org.Name, policy, maxKeyAge.Milliseconds()))
+	if err != nil || !differs || before == policy {
 		return err
 	}
 	return s.record(ctx, tx, org.ID, snap.Caller{}, snap.AuditEntry{Action: snap.AuditPolicy,
@@ -147,10 +141,7 @@ func newPrincipal(ctx context.Context, tx *sql.Tx, kind string) (id int64, err e
 // is none.
 func (s *Store) OrgBySlug(ctx context.Context, slug string) (Org, error) {
 	org, err := one(s.orgs(ctx, `WHERE slug = $1`, slug))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = errNoOrg(slug)
-	}
-	return org, err
+	return org, noRowsAs(err, errNoOrg(slug))
 }
 
 func errNoOrg(slug string) error {
@@ -210,9 +201,4 @@ func (s *Store) Groups(ctx context.Context, c snap.Caller) ([]GroupCount, error)
 			err = rows.Scan(&g.ID, &g.GroupID, &g.Name, &g.Members)
 			return g, err
 		}, c.Org.ID)
-}
-
-// timeOrNever converts milliseconds to a time; 0 means never.
-func timeOrNever(ms int64) time.Time {
-	return timeOf(sql.NullInt64{Int64: ms, Valid: ms != 0})
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -27,24 +26,15 @@ func (s *Store) ReportOverdue(ctx context.Context) (reported int, err error) {
 	all, err := collect(ctx, s, `SELECT h.id, h.org_id, h.target, h.type, h.expect_every, h.created_at, h.overdue_after
 		FROM channels h JOIN orgs o ON o.id = h.org_id WHERE h.expect_every > 0 AND o.closed = 0 ORDER BY h.id`,
 		func(rows *sql.Rows) (e expectation, err error) {
-			var every, created int64
-			err = rows.Scan(&e.id, &e.org, &e.target, &e.kind, &every, &created, &e.reportedKey)
-			e.every, e.created = time.Duration(every)*time.Second, time.UnixMilli(created)
+			var every int64
+			err = rows.Scan(&e.id, &e.org, &e.target, &e.kind, &every, toTime(&e.created), &e.reportedKey)
+			e.every = time.Duration(every) * time.Second
 			return e, err
 		})
 	if err != nil {
 		return 0, err
 	}
-	for _, e := range all {
-		recorded, err := s.reportOverdue(ctx, e)
-		if err != nil {
-			return reported, err
-		}
-		if recorded {
-			reported++
-		}
-	}
-	return reported, nil
+	return recordEach(ctx, all, s.reportOverdue)
 }
 
 func (s *Store) reportOverdue(ctx context.Context, e expectation) (recorded bool, err error) {
@@ -64,13 +54,9 @@ func (s *Store) reportOverdue(ctx context.Context, e expectation) (recorded bool
 		return false, err
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE channels SET overdue_after = $2
-			WHERE id = $1 AND overdue_after = $3 AND expect_every > 0`, e.id, newest, e.reportedKey)
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if recorded = n == 1; !recorded || err != nil {
+		recorded, err = changed(tx.ExecContext(ctx, `UPDATE channels SET overdue_after = $2
+			WHERE id = $1 AND overdue_after = $3 AND expect_every > 0`, e.id, newest, e.reportedKey))
+		if err != nil || !recorded {
 			return err // another replica was first, or the channel is gone
 		}
 		return s.record(ctx, tx, e.org, by, snap.AuditEntry{Action: snap.AuditOverdue, Detail: snap.AuditDetail{
@@ -85,8 +71,5 @@ func (s *Store) newestPushed(ctx context.Context, e expectation) (key int64, err
 	err = s.row(ctx, `SELECT g.snapshot FROM grants g
 		WHERE g.audience = $1 AND g.target_id = (SELECT id FROM targets WHERE name = $2) AND g.type = $3
 		ORDER BY g.snapshot DESC LIMIT 1`, int64(snap.AudienceOf(snap.KindAdmins, e.org)), e.target, e.kind).Scan(&key)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return key, err
+	return key, noRowsAs(err, nil)
 }

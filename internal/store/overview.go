@@ -65,9 +65,7 @@ func (s *Store) TargetUsages(ctx context.Context, c snap.Caller) ([]TargetUsage,
 	return collect(ctx, s, `
 		SELECT target, count(*), CAST(sum(size) AS bigint), max(created_at) FROM snapshots WHERE org_id = $1
 		GROUP BY target ORDER BY 3 DESC, target`, func(rows *sql.Rows) (u TargetUsage, err error) {
-		var newest int64
-		err = rows.Scan(&u.Target, &u.Snapshots, &u.Bytes, &newest)
-		u.Newest = timeOrNever(newest)
+		err = rows.Scan(&u.Target, &u.Snapshots, &u.Bytes, toTime(&u.Newest))
 		return u, err
 	}, c.Org.ID)
 }

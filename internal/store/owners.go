@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -70,10 +69,6 @@ func (s *Store) ownerSource(c snap.Caller, v selection) source {
 			return keys, err
 		}
 		own, err := s.conditionKeys(ctx, c, v, condition{column: "owner_id", values: o.users}, before, n)
-		keys = append(keys, own...)
-		slices.Sort(keys)
-		keys = slices.Compact(keys)
-		slices.Reverse(keys)
-		return keys[:min(n, len(keys))], err
+		return newestKeys(append(keys, own...), n), err
 	}
 }

@@ -1,11 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -62,18 +61,18 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 		return Page{}, err
 	}
 	v, err := s.selection(ctx, c, q)
-	if errors.Is(err, sql.ErrNoRows) { // no such target
-		return Page{}, nil
-	}
 	if err != nil {
-		return Page{}, err
+		return Page{}, noRowsAs(err, nil) // no snapshot has such a target
 	}
 	before = min(before, v.until)
 	found, err := s.find(ctx, c, v, q, before, q.Limit+1)
 	if err != nil {
 		return Page{}, err
 	}
-	page := cut(found, q.Limit)
+	page := Page{Items: found}
+	if len(found) > q.Limit {
+		page = Page{Items: found[:q.Limit], Next: cursor(found[q.Limit-1].Key)}
+	}
 	return page, s.nameShares(ctx, c, page.Items)
 }
 
@@ -92,15 +91,6 @@ func (s *Store) find(ctx context.Context, c snap.Caller, v selection, q Query, b
 		found, err = s.list(ctx, c, v, before, n)
 	}
 	return v.fromSince(found), err
-}
-
-// cut makes a page of at most limit items.
-func cut(found []snap.Snapshot, limit int) Page {
-	if len(found) <= limit {
-		return Page{Items: found}
-	}
-	found = found[:limit]
-	return Page{Items: found, Next: cursor(found[limit-1].Key)}
 }
 
 // check sets the defaults and returns the key below which the page begins.
@@ -205,13 +195,5 @@ func (s *Store) list(ctx context.Context, c snap.Caller, v selection, before int
 
 // newestFirst sorts snapshots in the order of every listing.
 func newestFirst(all []snap.Snapshot) {
-	slices.SortFunc(all, func(a, b snap.Snapshot) int {
-		switch {
-		case a.Key > b.Key:
-			return -1
-		case a.Key < b.Key:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(a, b snap.Snapshot) int { return cmp.Compare(b.Key, a.Key) })
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"errors"
 )
 
 // rows runs a query that many requests repeat. The query is prepared once per connection, because
@@ -68,6 +70,53 @@ func collect[T any](ctx context.Context, s *Store, text string, scan func(*sql.R
 	return drain(rows, scan)
 }
 
+// txCollect is collect inside a transaction.
+func txCollect[T any](ctx context.Context, tx *sql.Tx, text string, scan func(*sql.Rows) (T, error), args ...any) ([]T,
+	error) {
+	rows, err := tx.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	return drain(rows, scan)
+}
+
+// one returns the only row of a query, or sql.ErrNoRows.
+func one[T any](rows []T, err error) (T, error) {
+	if err == nil && len(rows) == 0 {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return rows[0], nil
+}
+
+// noRowsAs returns other if err says that a query returned no row, and err otherwise.
+func noRowsAs(err, other error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return other
+	}
+	return err
+}
+
+// changed reports whether a statement changed any row.
+func changed(res sql.Result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+// requireChanged returns missing as the error if a statement changed no row.
+func requireChanged(res sql.Result, err, missing error) error {
+	if ok, err := changed(res, err); err != nil || ok {
+		return err
+	}
+	return missing
+}
+
 // scanOne scans a row of one column.
 func scanOne[T any](rows *sql.Rows) (value T, err error) {
 	err = rows.Scan(&value)
@@ -85,6 +134,15 @@ func drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) (all []T, err
 		all = append(all, one)
 	}
 	return all, rows.Err()
+}
+
+// jsonArray encodes a list as the JSON array that [Store.each] and [Store.eachText] read.
+func jsonArray[T ~int64 | ~string](list []T) string {
+	if len(list) == 0 {
+		return `[]`
+	}
+	text, _ := json.Marshal(list) // cannot fail for numbers and strings
+	return string(text)
 }
 
 // eachText returns a table with the column value: the strings of the JSON array in parameter p.

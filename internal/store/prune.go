@@ -87,7 +87,7 @@ func (s *Store) pruneAccounts(ctx context.Context, tx *sql.Tx, orgID int64, befo
 		return 0, err
 	}
 	ofAccounts := ` IN (SELECT v FROM ` + s.each("$1") + ` AS e)`
-	return len(ids), deleteAll(ctx, tx, idArray(ids),
+	return len(ids), deleteAll(ctx, tx, jsonArray(ids),
 		`DELETE FROM membership WHERE principal`+ofAccounts,
 		`DELETE FROM sign_ins WHERE user_id`+ofAccounts,
 		`DELETE FROM notices WHERE user_id`+ofAccounts,
@@ -111,11 +111,11 @@ func (s *Store) pruneGroups(ctx context.Context, tx *sql.Tx, orgID int64, limit 
 		return 0, err
 	}
 	ids, err = txCollect(ctx, tx, `DELETE FROM groups AS g WHERE g.id IN (SELECT v FROM `+s.each("$1")+` AS e)
-		AND `+unusedGroup+` RETURNING id`, scanOne[int64], idArray(ids))
+		AND `+unusedGroup+` RETURNING id`, scanOne[int64], jsonArray(ids))
 	if err != nil {
 		return 0, err
 	}
-	return len(ids), deleteAll(ctx, tx, idArray(ids),
+	return len(ids), deleteAll(ctx, tx, jsonArray(ids),
 		`DELETE FROM principals WHERE id IN (SELECT v FROM `+s.each("$1")+` AS e)`)
 }
 

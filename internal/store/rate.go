@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Spend spends cost from the bucket's allowance, which all replicas share. A full bucket holds
-// window. With a limit of 1,000 requests per minute, for example, each request costs 60 ms of a
+// Spend spends cost from the bucket's allowance, which all replicas share. The allowance of a full
+// bucket is window. With a limit of 1,000 requests per minute, for example, each request costs 60 ms of a
 // window of one minute. Spend returns 0 on success. Otherwise it spends nothing and returns how
 // long to wait until there is enough.
 //

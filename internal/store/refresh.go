@@ -46,11 +46,11 @@ func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err e
 		if err != nil {
 			return err
 		}
-		if token.superseded || token.used && s.now().Sub(token.usedAt) >= RefreshGrace {
+		if token.superseded || token.used() && s.now().Sub(token.usedAt) >= RefreshGrace {
 			outcome = ErrTokenReused
 			return s.endReused(ctx, tx, n)
 		}
-		if token.used {
+		if token.used() {
 			successorUsed, err := supersede(ctx, tx, r.Hash)
 			if err != nil {
 				return err
@@ -73,11 +73,8 @@ func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err e
 func (s *Store) lockRefresh(ctx context.Context, tx *sql.Tx, r Rotation) (Session, error) {
 	var id int64
 	err := tx.QueryRowContext(ctx, `SELECT session_id FROM refresh_tokens WHERE hash = $1`, r.Hash).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Session{}, snap.ErrUnauthenticated
-	}
 	if err != nil {
-		return Session{}, err
+		return Session{}, noRowsAs(err, snap.ErrUnauthenticated)
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE sessions SET client_id = client_id WHERE id = $1`, id); err != nil {
 		return Session{}, err
@@ -99,17 +96,15 @@ func (s *Store) lockRefresh(ctx context.Context, tx *sql.Tx, r Rotation) (Sessio
 }
 
 type refreshToken struct {
-	used       bool
-	usedAt     time.Time
+	usedAt     time.Time // zero if it was not used
 	superseded bool
 }
 
+func (t refreshToken) used() bool { return !t.usedAt.IsZero() }
+
 func readRefresh(ctx context.Context, tx *sql.Tx, hash []byte) (t refreshToken, err error) {
-	var used sql.NullInt64
-	var superseded int64
 	err = tx.QueryRowContext(ctx, `SELECT used_at, superseded FROM refresh_tokens WHERE hash = $1`, hash).
-		Scan(&used, &superseded)
-	t.used, t.usedAt, t.superseded = used.Valid, timeOf(used), superseded != 0
+		Scan(toTime(&t.usedAt), &t.superseded)
 	return t, err
 }
 
@@ -128,7 +123,7 @@ func supersede(ctx context.Context, tx *sql.Tx, parent []byte) (successorUsed bo
 
 func (s *Store) addSuccessor(ctx context.Context, tx *sql.Tx, n Session, token refreshToken, r Rotation) error {
 	now := s.now().UnixMilli()
-	if !token.used {
+	if !token.used() {
 		if _, err := tx.ExecContext(ctx,
 			`UPDATE refresh_tokens SET used_at = $1 WHERE hash = $2`, now, r.Hash); err != nil {
 			return err
@@ -157,8 +152,8 @@ const keptTokens = 64
 func forgetOld(ctx context.Context, tx *sql.Tx, session int64) error {
 	_, err := tx.ExecContext(ctx, `
 		DELETE FROM refresh_tokens WHERE session_id = $1 AND used_at < (
-			SELECT used_at FROM refresh_tokens WHERE session_id = $2 AND used_at IS NOT NULL
-			ORDER BY used_at DESC LIMIT 1 OFFSET $3)`, session, session, keptTokens)
+			SELECT used_at FROM refresh_tokens WHERE session_id = $1 AND used_at IS NOT NULL
+			ORDER BY used_at DESC LIMIT 1 OFFSET $2)`, session, keptTokens)
 	return err
 }
 

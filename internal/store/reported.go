@@ -70,7 +70,7 @@ func (t *affectedAccounts) addMembers(ctx context.Context, tx *sql.Tx, r Reporte
 // addPeople adds the accounts of reported people.
 func (t *affectedAccounts) addPeople(ctx context.Context, tx *sql.Tx, s *Store, r Reporter, keys []int64) error {
 	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key IN (SELECT v FROM `+s.each("$3")+` AS e)`,
-		scanOne[int64], r.Caller.Org.ID, r.Issuer, idArray(keys)))
+		scanOne[int64], r.Caller.Org.ID, r.Issuer, jsonArray(keys)))
 }
 
 func (t *affectedAccounts) add(ids []int64, err error) error {
@@ -89,11 +89,8 @@ func (s *Store) useReports(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	err := tx.QueryRowContext(ctx, `SELECT n.key FROM scim_users n JOIN orgs o ON o.id = n.org_id
 		WHERE n.org_id = $1 AND n.external_id = $2 AND`+strings.ReplaceAll(workingSCIMKey, `$now`, `$3`),
 		in.OrgID, in.ExternalID, s.now().UnixMilli()).Scan(&key)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return noRowsAs(err, nil)
 	}
 	type reportedGroup struct {
 		snap.Group
@@ -184,7 +181,7 @@ func (s *Store) applyReportsTo(ctx context.Context, tx *sql.Tx, r Reporter, ids,
 // reports groups at all.
 func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) (all []*account,
 	reports bool, err error) {
-	list, byID := idArray(ids), map[int64]*account{}
+	list, byID := jsonArray(ids), map[int64]*account{}
 	all, err = txCollect(ctx, tx, `SELECT id, email, role, disabled, email_verified, groups_unknown FROM users
 		WHERE id IN (SELECT v FROM `+s.each("$1")+` AS e) ORDER BY id`, func(rows *sql.Rows) (*account, error) {
 		a := &account{}
@@ -304,30 +301,30 @@ func (w *reportWrites) write(ctx context.Context, tx *sql.Tx, s *Store, r Report
 	in := `(SELECT v FROM ` + s.each("$2") + ` AS e)`
 	for audience, ids := range w.drop {
 		if err := do(`DELETE FROM membership WHERE audience = $1 AND principal IN `+in,
-			int64(audience), idArray(ids)); err != nil {
+			int64(audience), jsonArray(ids)); err != nil {
 			return err
 		}
 	}
 	for audience, ids := range w.add {
 		if err := do(`INSERT INTO membership(principal, kind, audience) SELECT v, $1`+kindOf+`, $1 FROM `+
-			s.each("$2")+` AS e`, int64(audience), idArray(ids)); err != nil {
+			s.each("$2")+` AS e`, int64(audience), jsonArray(ids)); err != nil {
 			return err
 		}
 	}
 	for role, ids := range w.roles {
-		if err := do(`UPDATE users SET role = $1 WHERE id IN `+in, string(role), idArray(ids)); err != nil {
+		if err := do(`UPDATE users SET role = $1 WHERE id IN `+in, string(role), jsonArray(ids)); err != nil {
 			return err
 		}
 	}
 	if len(w.known) > 0 {
 		if err := do(`UPDATE users SET groups_unknown = 0, groups_why = '', groups_as_of = $1 WHERE id IN `+in,
-			s.now().UnixMilli(), idArray(w.known)); err != nil {
+			s.now().UnixMilli(), jsonArray(w.known)); err != nil {
 			return err
 		}
 	}
 	if len(w.changed) > 0 { // tokens from before the report must not undo it
 		if err := do(`UPDATE users SET `+claimsAt("$1")+` WHERE id IN `+in,
-			s.now().UnixMilli(), idArray(w.changed)); err != nil {
+			s.now().UnixMilli(), jsonArray(w.changed)); err != nil {
 			return err
 		}
 	}
@@ -347,13 +344,8 @@ func (s *Store) recordAll(ctx context.Context, tx *sql.Tx, c snap.Caller, lines 
 		}
 		bodies = append(bodies, string(body))
 	}
-	list, err := json.Marshal(bodies)
-	if err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO audit_waiting(org_id, body) SELECT $1, value FROM `+s.eachText("$2"),
-		c.Org.ID, string(list))
-	if err != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO audit_waiting(org_id, body) SELECT $1, value FROM `+s.eachText("$2"),
+		c.Org.ID, jsonArray(bodies)); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	return nil

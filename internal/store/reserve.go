@@ -31,10 +31,6 @@ type reserve struct {
 	size int64 // 0 means no reserve
 }
 
-func newReserve(dir string, size int64) reserve {
-	return reserve{filepath.Join(dir, "reserve"), size}
-}
-
 // exists reports whether the file exists in its full size.
 func (r reserve) exists() bool {
 	info, err := os.Stat(r.path)

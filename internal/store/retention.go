@@ -122,11 +122,8 @@ func (s *Store) leastKept(ctx context.Context, row rowQuery, orgID int64, r Rete
 			WHERE g.audience = $1 AND g.target_id = (SELECT id FROM targets WHERE name = $2) AND g.type = $3
 			ORDER BY g.snapshot DESC LIMIT 1 OFFSET $4`,
 			int64(snap.AudienceOf(snap.KindAdmins, orgID)), r.Target, string(t), r.KeepLast-1).Scan(&key)
-		if errors.Is(err, sql.ErrNoRows) {
-			return 0, nil // fewer snapshots than the rule keeps
-		}
 		if err != nil {
-			return 0, err
+			return 0, noRowsAs(err, nil) // fewer snapshots than the rule keeps
 		}
 	}
 	if r.KeepDays > 0 {
@@ -171,15 +168,10 @@ func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, g
 // mayExpire reports whether the rule of the snapshot's target does not keep the snapshot and no
 // other organization can still pull it. It locks the rule until the transaction ends.
 func (s *Store) mayExpire(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (may bool, err error) {
-	var r Retention
-	err = tx.QueryRowContext(ctx, `SELECT target, keep_last, keep_days FROM retention
-		WHERE org_id = $1 AND target = $2`+s.rowLock(`FOR SHARE`), sn.Org.ID, sn.Target).
-		Scan(&r.Target, &r.KeepLast, &r.KeepDays)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
+	r, err := one(txCollect(ctx, tx, `SELECT target, keep_last, keep_days FROM retention
+		WHERE org_id = $1 AND target = $2`+s.rowLock(`FOR SHARE`), scanRetention, sn.Org.ID, sn.Target))
 	if err != nil {
-		return false, err
+		return false, noRowsAs(err, nil)
 	}
 	before, err := s.leastKept(ctx, rowQueryIn(tx), sn.Org.ID, r, sn.Type)
 	if err != nil || sn.Key >= before {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 )
 
@@ -50,9 +49,8 @@ func (s *Store) RecordStopped(ctx context.Context, holder string) error {
 // Running returns how many processes of the service are running, and until when the last of them
 // counts as running, even if it was killed.
 func (s *Store) Running(ctx context.Context) (n int, until time.Time, err error) {
-	var last sql.NullInt64
 	err = s.read.QueryRowContext(ctx,
 		`SELECT count(*), max(until) FROM leases WHERE name LIKE 'serve:%' AND until > $1`, s.now().UnixMilli()).
-		Scan(&n, &last)
-	return n, timeOf(last), err
+		Scan(&n, toTime(&until))
+	return n, until, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -66,10 +65,8 @@ const selectSCIMUsers = `SELECT n.key, n.id, n.user_name, coalesce(n.external_id
 	n.created_at, n.changed_at FROM scim_users n `
 
 func scanSCIMUser(rows *sql.Rows) (u SCIMUser, err error) {
-	var active int64
-	var created, changed sql.NullInt64
-	err = rows.Scan(&u.key, &u.ID, &u.UserName, &u.ExternalID, &u.DisplayName, &active, &created, &changed)
-	u.Active, u.Created, u.Changed = active != 0, timeOf(created), timeOf(changed)
+	err = rows.Scan(&u.key, &u.ID, &u.UserName, &u.ExternalID, &u.DisplayName, &u.Active, toTime(&u.Created),
+		toTime(&u.Changed))
 	return u, err
 }
 
@@ -227,25 +224,23 @@ func (s *Store) endPerson(ctx context.Context, tx *sql.Tx, r Reporter, u SCIMUse
 }
 
 func (u *SCIMUser) apply(c SCIMUserChange) {
-	for _, v := range []struct{ to, from *string }{
-		{&u.UserName, c.UserName}, {&u.ExternalID, c.ExternalID}, {&u.DisplayName, c.DisplayName},
-	} {
-		if v.from != nil {
-			*v.to = *v.from
-		}
-	}
-	if c.Active != nil {
-		u.Active = *c.Active
+	setReported(&u.UserName, c.UserName)
+	setReported(&u.ExternalID, c.ExternalID)
+	setReported(&u.DisplayName, c.DisplayName)
+	setReported(&u.Active, c.Active)
+}
+
+// setReported sets a value to the one that a report gives; nil keeps it.
+func setReported[T any](value, reported *T) {
+	if reported != nil {
+		*value = *reported
 	}
 }
 
 func scimUser(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMUser, error) {
 	u, err := one(txCollect(ctx, tx, selectSCIMUsers+`WHERE n.org_id = $1 AND n.id = $2`, scanSCIMUser,
 		r.Caller.Org.ID, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = errNoSCIM
-	}
-	return u, err
+	return u, noRowsAs(err, errNoSCIM)
 }
 
 // report runs change and then apply in one transaction. An organization's reports run one after the
@@ -284,19 +279,6 @@ func requireQuota(ctx context.Context, tx *sql.Tx, r Reporter, table string, max
 
 // newSCIMID returns a new ID of a resource: 80 random bits.
 func newSCIMID() string { return rand.Text()[:16] }
-
-// nullText stores an empty string as null.
-func nullText(text string) sql.NullString { return sql.NullString{String: text, Valid: text != ""} }
-
-// txCollect is collect inside a transaction.
-func txCollect[T any](ctx context.Context, tx *sql.Tx, text string, scan func(*sql.Rows) (T, error), args ...any) ([]T,
-	error) {
-	rows, err := tx.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	return drain(rows, scan)
-}
 
 // SCIMKeyOverlap is how long an organization's SCIM key works after it was replaced, so that the
 // provider's reports do not fail before it has the new key.

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,9 +60,7 @@ const selectSCIMGroups = `SELECT n.key, n.group_id, n.id, n.display_name, coales
 	n.changed_at FROM scim_groups n `
 
 func scanSCIMGroup(rows *sql.Rows) (g SCIMGroup, err error) {
-	var created, changed sql.NullInt64
-	err = rows.Scan(&g.key, &g.group, &g.ID, &g.DisplayName, &g.ExternalID, &created, &changed)
-	g.Created, g.Changed = timeOf(created), timeOf(changed)
+	err = rows.Scan(&g.key, &g.group, &g.ID, &g.DisplayName, &g.ExternalID, toTime(&g.Created), toTime(&g.Changed))
 	return g, err
 }
 
@@ -204,20 +201,14 @@ func (s *Store) DeleteSCIMGroup(ctx context.Context, r Reporter, id string) erro
 func scimGroup(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMGroup, error) {
 	g, err := one(txCollect(ctx, tx, selectSCIMGroups+`WHERE n.org_id = $1 AND n.id = $2`, scanSCIMGroup,
 		r.Caller.Org.ID, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = errNoSCIM
-	}
-	return g, err
+	return g, noRowsAs(err, errNoSCIM)
 }
 
 // setSSOGroup applies the names of a change, and finds or creates the SSO group with the group's
 // new ID.
 func (s *Store) setSSOGroup(ctx context.Context, tx *sql.Tx, r Reporter, g *SCIMGroup, c SCIMGroupChange) error {
-	for _, v := range []struct{ to, from *string }{{&g.DisplayName, c.DisplayName}, {&g.ExternalID, c.ExternalID}} {
-		if v.from != nil {
-			*v.to = *v.from
-		}
-	}
+	setReported(&g.DisplayName, c.DisplayName)
+	setReported(&g.ExternalID, c.ExternalID)
 	found, err := s.applyGroups(ctx, tx, SignIn{OrgID: r.Caller.Org.ID,
 		Groups: []snap.Group{{GroupID: g.groupID(), Name: g.DisplayName}}})
 	if err == nil {
@@ -250,7 +241,7 @@ func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCI
 		if step.Action != SCIMRemove {
 			added, err := txCollect(ctx, tx, `INSERT INTO scim_members(group_key, user_key)
 				SELECT $1, v FROM `+s.each("$2")+` AS e WHERE true ON CONFLICT DO NOTHING RETURNING user_key`,
-				scanOne[int64], g.key, idArray(people))
+				scanOne[int64], g.key, jsonArray(people))
 			if err != nil {
 				return err
 			}
@@ -272,7 +263,7 @@ func (s *Store) removeMembers(ctx context.Context, tx *sql.Tx, g SCIMGroup, peop
 		in = ` NOT IN `
 	}
 	return txCollect(ctx, tx, `DELETE FROM scim_members WHERE group_key = $1 AND user_key`+in+
-		`(SELECT v FROM `+s.each("$2")+` AS e) RETURNING user_key`, scanOne[int64], g.key, idArray(people))
+		`(SELECT v FROM `+s.each("$2")+` AS e) RETURNING user_key`, scanOne[int64], g.key, jsonArray(people))
 }
 
 // reportedPeople returns the keys of the reported people with these IDs. Unknown IDs are left out.
@@ -280,10 +271,6 @@ func (s *Store) reportedPeople(ctx context.Context, tx *sql.Tx, r Reporter, ids 
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, err
-	}
 	return txCollect(ctx, tx, `SELECT key FROM scim_users WHERE org_id = $1 AND id IN (SELECT value FROM `+
-		s.eachText("$2")+`) ORDER BY key`, scanOne[int64], r.Caller.Org.ID, string(list))
+		s.eachText("$2")+`) ORDER BY key`, scanOne[int64], r.Caller.Org.ID, jsonArray(ids))
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -135,16 +134,7 @@ func (s *Store) byKeys(ctx context.Context, c snap.Caller, keys []int64) ([]snap
 		return nil, nil
 	}
 	return s.snapshots(ctx, c, selectOne+`s.key IN (SELECT v FROM `+s.each("$5")+` AS e) AND `+visible,
-		append(s.viewerArgs(c), idArray(keys))...)
-}
-
-// idArray encodes identifiers as the JSON array that [Store.each] reads.
-func idArray(list []int64) string {
-	if len(list) == 0 {
-		return `[]`
-	}
-	text, _ := json.Marshal(list) // cannot fail for numbers
-	return string(text)
+		append(s.viewerArgs(c), jsonArray(keys))...)
 }
 
 func keysOf(all []snap.Snapshot) (keys []int64) {
@@ -152,6 +142,13 @@ func keysOf(all []snap.Snapshot) (keys []int64) {
 		keys = append(keys, sn.Key)
 	}
 	return keys
+}
+
+// newestKeys returns the n largest keys, each once, newest first. It changes keys.
+func newestKeys(keys []int64, n int) []int64 {
+	slices.SortFunc(keys, func(a, b int64) int { return cmp.Compare(b, a) })
+	keys = slices.Compact(keys)
+	return keys[:min(n, len(keys))]
 }
 
 // listSource returns the listing itself as a source.
@@ -178,7 +175,6 @@ type condition struct {
 	from, to int64
 }
 
-// wordSource returns the source for a word.
 func (s *Store) wordSource(ctx context.Context, c snap.Caller, v selection, word string) (source, error) {
 	conditions, count, err := s.conditionsOf(ctx, c, word)
 	if err != nil {
@@ -221,9 +217,7 @@ func (s *Store) wordSource(ctx context.Context, c snap.Caller, v selection, word
 			}
 			keys = append(keys, slices.DeleteFunc(keysOf(all), func(key int64) bool { return key >= before })...)
 		}
-		slices.SortFunc(keys, func(a, b int64) int { return cmp.Compare(b, a) })
-		keys = slices.Compact(keys)
-		return keys[:min(n, len(keys))], nil
+		return newestKeys(keys, n), nil
 	}, nil
 }
 
@@ -283,7 +277,7 @@ func (s *Store) conditionKeys(ctx context.Context, c snap.Caller, v selection, f
 	sh := s.shapeOf(c, selection{filter: v.filter}, n)
 	args := []any{c.Principal(), s.now().UnixMilli(), before}
 	if f.values != nil {
-		args = append(args, idArray(f.values))
+		args = append(args, jsonArray(f.values))
 	} else {
 		args = append(args, f.from, f.to)
 	}

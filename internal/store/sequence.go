@@ -78,7 +78,7 @@ type batch struct {
 	seq  int64  // of the newest line
 	hash string // of the newest line
 	size int64  // lines in the tree
-	tree auditlog.Tree
+	tree *auditlog.Tree
 }
 
 // line is a waiting line.
@@ -283,8 +283,8 @@ func (b *batch) writeNodes(ctx context.Context, seqs []int64, nodes [][]byte) er
 }
 
 // treeOf returns an organization's tree, which reads its nodes with q.
-func treeOf(ctx context.Context, q querier, orgID int64) auditlog.Tree {
-	return auditlog.Tree{Nodes: func(lines []int64) (map[int64][]byte, error) {
+func treeOf(ctx context.Context, q querier, orgID int64) *auditlog.Tree {
+	return &auditlog.Tree{Nodes: func(lines []int64) (map[int64][]byte, error) {
 		args := []any{orgID}
 		placeholders := make([]string, len(lines))
 		for i, n := range lines {
@@ -310,18 +310,14 @@ func treeOf(ctx context.Context, q querier, orgID int64) auditlog.Tree {
 
 // AuditTree returns an organization's tree as it is stored.
 func (s *Store) AuditTree(ctx context.Context, orgID int64) *auditlog.Tree {
-	tree := treeOf(ctx, s.read, orgID)
-	return &tree
+	return treeOf(ctx, s.read, orgID)
 }
 
 // AuditCheckpoint returns the newest signed checkpoint of an organization's log, or "" if the log
 // has no lines.
 func (s *Store) AuditCheckpoint(ctx context.Context, orgID int64) (signed string, err error) {
 	err = s.row(ctx, `SELECT checkpoint FROM audit_heads WHERE org_id = $1`, orgID).Scan(&signed)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return signed, err
+	return signed, noRowsAs(err, nil)
 }
 
 // Receipt is the newest line of the owner's log that records that a snapshot was shared with

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -26,7 +24,7 @@ type serving struct {
 	lowest  int64  // the newest migration that a program must know
 	version string // the version of the program that wrote the limit
 	movedTo string // as [Options.Place] returns it; empty unless the service was moved
-	movedAt sql.NullInt64
+	movedAt time.Time
 }
 
 func (s *Store) serving(ctx context.Context) (v serving, err error) {
@@ -34,11 +32,8 @@ func (s *Store) serving(ctx context.Context) (v serving, err error) {
 		return v, err
 	}
 	err = s.read.QueryRowContext(ctx, `SELECT lowest, version, moved_to, moved_at FROM serving`).
-		Scan(&v.lowest, &v.version, &v.movedTo, &v.movedAt)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return v, err
+		Scan(&v.lowest, &v.version, &v.movedTo, toTime(&v.movedAt))
+	return v, noRowsAs(err, nil)
 }
 
 // refusal returns the error, of code usage, for a program whose newest migration is too old to
@@ -52,8 +47,8 @@ func (v serving) refusal(newest int64) error {
 		"run snapcloud "+v.version+" or newer")
 }
 
-// recordServing records that programs older than the previous release may no longer serve the
-// database, nor those that cannot read its audit log.
+// recordServing records that neither programs older than the previous release nor programs that
+// cannot read archived lines of the audit log may serve the database.
 func (s *Store) recordServing(ctx context.Context) error {
 	err := s.exec(ctx, `INSERT INTO serving(id, lowest, version) VALUES(1, $1, $2)
 		ON CONFLICT(id) DO UPDATE SET lowest = excluded.lowest, version = excluded.version
@@ -80,8 +75,7 @@ func (s *Store) CheckMoved(ctx context.Context) error {
 	if err != nil || v.movedTo == "" {
 		return err
 	}
-	return snap.Usage(fmt.Sprintf("this service was moved to %s on %s", v.movedTo,
-		timeOf(v.movedAt).Format(time.RFC3339)),
+	return snap.Usage(fmt.Sprintf("this service was moved to %s on %s", v.movedTo, v.movedAt.Format(time.RFC3339)),
 		"use it there, or run `snapcloud serve --again` once to serve from here, without the changes that were "+
 			"made there since then")
 }

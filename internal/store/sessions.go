@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"snap"
@@ -79,11 +78,8 @@ func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash [
 		WHERE id = $1 AND signed_out_at <= $12`+s.rowLock(`FOR SHARE`)+` RETURNING id`,
 		n.UserID, string(n.Kind), hash, n.Name, n.Address, n.ClientID, n.Scope, n.Created.UnixMilli(),
 		n.LastUsed.UnixMilli(), n.Idle.UnixMilli(), n.Expires.UnixMilli(), n.began().UnixMilli()).Scan(&n.ID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return n, errSignedOut
-	}
 	if err != nil {
-		return n, err
+		return n, noRowsAs(err, errSignedOut)
 	}
 	_, err = tx.ExecContext(ctx, markUsed+`$2`, n.Created.UnixMilli(), n.UserID)
 	return n, err
@@ -133,10 +129,7 @@ func (s *Store) LiveSession(ctx context.Context, id int64) (Session, error) {
 
 func (s *Store) liveSession(ctx context.Context, where string, arg any) (Session, error) {
 	n, err := one(collect(ctx, s, selectSession+where+liveSession, scanSession, arg, s.now().UnixMilli()))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Session{}, snap.ErrUnauthenticated
-	}
-	return n, err
+	return n, noRowsAs(err, snap.ErrUnauthenticated)
 }
 
 // TouchSession records that a session was used from an address, and sets idle as the time at which
@@ -212,13 +205,8 @@ const selectSession = `SELECT id, user_id, kind, name, address, client_id, scope
 	expires_at, (SELECT i.checked_at FROM sign_ins i WHERE i.user_id = sessions.user_id) FROM sessions WHERE `
 
 func scanSession(rows *sql.Rows) (n Session, err error) {
-	var kind string
-	var created, used, idle, expires, confirmed sql.NullInt64
-	err = rows.Scan(&n.ID, &n.UserID, &kind, &n.Name, &n.Address, &n.ClientID, &n.Scope, &created, &used, &idle,
-		&expires, &confirmed)
-	n.Kind = snap.CredentialKind(kind)
-	n.Created, n.LastUsed, n.Idle, n.Expires = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
-	n.Confirmed = timeOf(confirmed)
+	err = rows.Scan(&n.ID, &n.UserID, &n.Kind, &n.Name, &n.Address, &n.ClientID, &n.Scope, toTime(&n.Created),
+		toTime(&n.LastUsed), toTime(&n.Idle), toTime(&n.Expires), toTime(&n.Confirmed))
 	return n, err
 }
 
@@ -234,12 +222,10 @@ func (s *Store) Accounts(ctx context.Context, orgID int64, issuer string) (map[s
 	all := map[string]snap.Member{}
 	for rows.Next() {
 		var subject string
-		var disabled int64
 		var m snap.Member
-		if err := rows.Scan(&subject, &m.ID, &m.Email, &disabled); err != nil {
+		if err := rows.Scan(&subject, &m.ID, &m.Email, &m.Disabled); err != nil {
 			return nil, err
 		}
-		m.Disabled = disabled != 0
 		all[subject] = m
 	}
 	return all, rows.Err()

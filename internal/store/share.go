@@ -269,13 +269,10 @@ func markShared(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 // groupByID returns a group and locks it, so that it is not pruned before the transaction ends. It
 // fails with code group_not_found if there is no such group.
 func (s *Store) groupByID(ctx context.Context, tx *sql.Tx, orgID int64, groupID string) (g snap.Group, err error) {
-	err = tx.QueryRowContext(ctx,
+	g, err = one(txCollect(ctx, tx,
 		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`+s.rowLock(`FOR SHARE`),
-		orgID, groupID).Scan(&g.ID, &g.GroupID, &g.Name)
-	if errors.Is(err, sql.ErrNoRows) {
-		return g, errNoGroup(groupID)
-	}
-	return g, err
+		scanGroup, orgID, groupID))
+	return g, noRowsAs(err, errNoGroup(groupID))
 }
 
 func errNoGroup(groupID string) error {
@@ -294,10 +291,8 @@ func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot
 		JOIN groups n ON n.id = g.audience`+subjectOf+` LEFT JOIN users u ON u.id = g.created_by
 		WHERE s.key = $3 AND `+visible+` ORDER BY n.name, n.group_id`,
 		func(rows *sql.Rows) (g snap.GroupShare, err error) {
-			var created int64
-			var expires sql.NullInt64
-			err = rows.Scan(&g.Group.ID, &g.Group.GroupID, &g.Group.Name, &created, &g.By, &g.Channel, &expires)
-			g.Created, g.Expires = time.UnixMilli(created).UTC(), timeOf(expires)
+			err = rows.Scan(&g.Group.ID, &g.Group.GroupID, &g.Group.Name, toTime(&g.Created), &g.By, &g.Channel,
+				toTime(&g.Expires))
 			return g, err
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
 }
@@ -305,10 +300,7 @@ func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot
 func orgInTx(ctx context.Context, tx *sql.Tx, slug, condition string) (o snap.OrgRef, err error) {
 	err = tx.QueryRowContext(ctx,
 		`SELECT id, slug, name FROM orgs WHERE slug = $1`+condition, slug).Scan(&o.ID, &o.Slug, &o.Name)
-	if errors.Is(err, sql.ErrNoRows) {
-		return o, errNoOrg(slug)
-	}
-	return o, err
+	return o, noRowsAs(err, errNoOrg(slug))
 }
 
 // OrgShares returns a snapshot's live cross-org shares, sorted by slug.
@@ -320,10 +312,8 @@ func (s *Store) OrgShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) 
 		JOIN orgs o ON o.id = r.audience`+subjectOf+` LEFT JOIN users u ON u.id = r.created_by
 		WHERE s.key = $3 AND `+visible+` ORDER BY o.slug`,
 		func(rows *sql.Rows) (o snap.OrgShare, err error) {
-			var created int64
-			var expires sql.NullInt64
-			err = rows.Scan(&o.Org.ID, &o.Org.Slug, &o.Org.Name, &expires, &created, &o.By, &o.WithSchema)
-			o.Created, o.Expires = time.UnixMilli(created).UTC(), timeOf(expires)
+			err = rows.Scan(&o.Org.ID, &o.Org.Slug, &o.Org.Name, toTime(&o.Expires), toTime(&o.Created), &o.By,
+				&o.WithSchema)
 			return o, err
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
 }
@@ -341,27 +331,27 @@ type grantResult struct {
 // time of creation; its end changes, and it no longer belongs to a channel.
 func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
 	until time.Time) (m grantResult, err error) {
-	var created int64
-	var expires sql.NullInt64
+	var old snap.OrgShare
 	err = tx.QueryRowContext(ctx, `
 		SELECT g.created_at, g.expires_at, coalesce(u.email, '') FROM grants g LEFT JOIN users u ON u.id = g.created_by
-		WHERE g.audience = $1 AND g.snapshot = $2`, int64(a), sn.Key).Scan(&created, &expires, &m.by)
+		WHERE g.audience = $1 AND g.snapshot = $2`, int64(a), sn.Key).
+		Scan(toTime(&old.Created), toTime(&old.Expires), &old.By)
 	now := s.now()
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return grantResult{}, err
 	}
 	if err == nil {
-		m.old = &snap.OrgShare{Expires: timeOf(expires), Created: time.UnixMilli(created).UTC(), By: m.by}
+		m.old = &old
 	}
 	m.expires = timeOf(millis(until))
 	if m.old != nil && m.old.Live(now) {
-		m.created = m.old.Created
+		m.created, m.by = old.Created, old.By
 		_, err = tx.ExecContext(ctx,
 			`UPDATE grants SET expires_at = $3, channel = NULL WHERE audience = $1 AND snapshot = $2`,
 			int64(a), sn.Key, millis(until))
 		return m, err
 	}
-	m.created, m.by = time.UnixMilli(now.UnixMilli()).UTC(), ""
+	m.created = time.UnixMilli(now.UnixMilli()).UTC()
 	if c.User != nil {
 		m.by = c.User.Email
 	}
@@ -422,11 +412,9 @@ func (s *Store) recordReceipt(ctx context.Context, tx *sql.Tx, sn snap.Snapshot,
 // ungrant deletes a grant. If there was one, ungrant records its end in the audit log.
 func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
 	d snap.AuditDetail) (ended bool, err error) {
-	res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key)
-	if err != nil {
-		return false, err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
+	ended, err = changed(tx.ExecContext(ctx,
+		`DELETE FROM grants WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key))
+	if err != nil || !ended {
 		return false, err
 	}
 	return true, s.recordOn(ctx, tx, c, sn, snap.AuditUnshared, d)

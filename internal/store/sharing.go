@@ -64,7 +64,7 @@ func (s *Store) nameShares(ctx context.Context, c snap.Caller, all []snap.Snapsh
 			}
 			nameOne(c, at[key], kind, first, own, timeOf(ends))
 			return struct{}{}, nil
-		}, c.Principal(), s.now().UnixMilli(), idArray(keys))
+		}, c.Principal(), s.now().UnixMilli(), jsonArray(keys))
 	return err
 }
 

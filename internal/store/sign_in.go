@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"time"
 
@@ -87,13 +86,13 @@ func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in InteractiveSignIn) e
 	if began.IsZero() {
 		began = s.now()
 	}
-	res, err := tx.ExecContext(ctx, `UPDATE users SET away = 0, disabled = 0
-		WHERE id = $1 AND away = 1 AND signed_out_at <= $2`, in.UserID, began.UnixMilli())
+	enabled, err := changed(tx.ExecContext(ctx, `UPDATE users SET away = 0, disabled = 0
+		WHERE id = $1 AND away = 1 AND signed_out_at <= $2`, in.UserID, began.UnixMilli()))
 	if err != nil {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, requireSignedIn(ctx, tx, in.UserID, began))
+	if !enabled {
+		return requireSignedIn(ctx, tx, in.UserID, began)
 	}
 	if _, err := s.endSessions(ctx, tx, `user_id = $2`, in.UserID); err != nil {
 		return err
@@ -139,11 +138,8 @@ const selectStanding = `
 	FROM sign_ins i JOIN users u ON u.id = i.user_id `
 
 func scanStanding(rows *sql.Rows) (t Standing, err error) {
-	var signedIn, checked, claimed, notBefore sql.NullInt64
-	err = rows.Scan(&t.UserID, &t.OrgID, &t.Issuer, &t.Subject, &t.Email, &t.Name, &t.Verified, &signedIn, &t.Refresh,
-		&checked, &claimed, &notBefore)
-	t.SignedIn, t.Checked = timeOf(signedIn), timeOf(checked)
-	t.Claimed, t.NotBefore = timeOf(claimed), timeOf(notBefore)
+	err = rows.Scan(&t.UserID, &t.OrgID, &t.Issuer, &t.Subject, &t.Email, &t.Name, &t.Verified, toTime(&t.SignedIn),
+		&t.Refresh, toTime(&t.Checked), toTime(&t.Claimed), toTime(&t.NotBefore))
 	return t, err
 }
 
@@ -151,10 +147,7 @@ func scanStanding(rows *sql.Rows) (t Standing, err error) {
 // signed in.
 func (s *Store) StandingOf(ctx context.Context, userID int64) (Standing, error) {
 	t, err := one(collect(ctx, s, selectStanding+`WHERE i.user_id = $1`, scanStanding, userID))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Standing{}, snap.ErrUnauthenticated
-	}
-	return t, err
+	return t, noRowsAs(err, snap.ErrUnauthenticated)
 }
 
 // RefreshUser returns the user of a client's live refresh token, without consuming the token. It
@@ -165,10 +158,7 @@ func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (
 		SELECT n.user_id FROM refresh_tokens t JOIN sessions n ON n.id = t.session_id
 		WHERE t.hash = $1 AND n.client_id = $2 AND n.ended_at IS NULL AND n.idle_until > $3 AND n.expires_at > $3`,
 		hash, clientID, now).Scan(&userID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, snap.ErrUnauthenticated
-	}
-	return userID, err
+	return userID, noRowsAs(err, snap.ErrUnauthenticated)
 }
 
 // DueStandings returns the users of an organization about whom the identity provider must be asked:
@@ -203,10 +193,7 @@ func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) 
 			WHERE user_id = $2 AND claimed_until <= $3 AND not_before <= $3 AND checked_at = $4 RETURNING doubts`,
 			now.Add(life).UnixMilli(), t.UserID, now.UnixMilli(), t.Checked.UnixMilli()).Scan(&doubts)
 	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return doubts, err
+	return doubts, noRowsAs(err, nil)
 }
 
 // KeepRefresh records an encrypted, unused refresh token of a user's identity provider. Nil means
@@ -260,13 +247,9 @@ func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, wait, reche
 // names the caller of the context's origin as the actor.
 func (s *Store) EndRefused(ctx context.Context, t Standing) (ended bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE sign_ins SET claimed_until = 0
-			WHERE user_id = $1 AND checked_at = $2 AND refresh IS NOT NULL`, t.UserID, t.Checked.UnixMilli())
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if ended = n > 0; err != nil || !ended {
+		ended, err = changed(tx.ExecContext(ctx, `UPDATE sign_ins SET claimed_until = 0
+			WHERE user_id = $1 AND checked_at = $2 AND refresh IS NOT NULL`, t.UserID, t.Checked.UnixMilli()))
+		if err != nil || !ended {
 			return err
 		}
 		return s.endUser(ctx, tx, t.UserID)

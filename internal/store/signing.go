@@ -18,9 +18,7 @@ type SigningKey struct {
 func (s *Store) SigningKeys(ctx context.Context) ([]SigningKey, error) {
 	return collect(ctx, s, `SELECT kid, private, created_at FROM signing_keys ORDER BY created_at DESC, kid`,
 		func(rows *sql.Rows) (k SigningKey, err error) {
-			var created sql.NullInt64
-			err = rows.Scan(&k.KID, &k.Private, &created)
-			k.Created = timeOf(created)
+			err = rows.Scan(&k.KID, &k.Private, toTime(&k.Created))
 			return k, err
 		})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"snap"
@@ -64,44 +63,44 @@ const selectByID = selectOne + `s.key = (
   LIMIT 1 OFFSET 0)) AND s.id || '' = $5`
 
 // scanSnapshot reads a row of snapshotColumns, shared and received for a caller.
-func scanSnapshot(row scanner, c snap.Caller) (f snap.Snapshot, err error) {
+func scanSnapshot(row scanner, c snap.Caller) (sn snap.Snapshot, err error) {
 	var slug, orgName, email, name sql.NullString
 	var tags string
 	var owner, shared, received sql.NullInt64
 	var created int64
-	err = row.Scan(&f.Key, &f.ID, &f.Org.ID, &slug, &orgName, &owner, &email, &name,
-		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &created, &f.Description, &tags, &f.Groups,
-		&f.Orgs, &shared, &received)
+	err = row.Scan(&sn.Key, &sn.ID, &sn.Org.ID, &slug, &orgName, &owner, &email, &name,
+		&sn.Target, &sn.Name, &sn.Type, &sn.Engine, &sn.Size, &sn.SHA256, &created, &sn.Description, &tags, &sn.Groups,
+		&sn.Orgs, &shared, &received)
 	if err != nil {
 		return snap.Snapshot{}, err
 	}
-	f.Created = time.UnixMilli(created).UTC()
+	sn.Created = time.UnixMilli(created).UTC()
 	if tags != "" {
-		if err := json.Unmarshal([]byte(tags), &f.Labels); err != nil {
+		if err := json.Unmarshal([]byte(tags), &sn.Labels); err != nil {
 			return snap.Snapshot{}, err
 		}
 	}
-	f.Org.Slug, f.Org.Name = slug.String, orgName.String
-	if f.Org.ID == c.Org.ID {
-		f.Org = c.Org
+	sn.Org.Slug, sn.Org.Name = slug.String, orgName.String
+	if sn.Org.ID == c.Org.ID {
+		sn.Org = c.Org
 	}
 	if owner.Valid {
-		f.Owner = &snap.User{ID: owner.Int64, Email: email.String, Name: name.String}
+		sn.Owner = &snap.User{ID: owner.Int64, Email: email.String, Name: name.String}
 	}
 	switch {
 	case received.Valid:
-		f.Shared, f.Received, f.Expires = true, true, timeOrNever(received.Int64)
+		sn.Shared, sn.Received, sn.Expires = true, true, timeOrNever(received.Int64)
 	case shared.Valid:
-		f.Shared, f.Expires = true, timeOrNever(shared.Int64)
+		sn.Shared, sn.Expires = true, timeOrNever(shared.Int64)
 	}
-	f.Outside = f.Orgs > 0 && f.Org.ID == c.Org.ID
-	if snap.Allowed(c, snap.ActShare, f) != nil {
-		f.Groups = 0
+	sn.Outside = sn.Orgs > 0 && sn.Org.ID == c.Org.ID
+	if snap.Allowed(c, snap.ActShare, sn) != nil {
+		sn.Groups = 0
 	}
-	if snap.Allowed(c, snap.ActShareOrg, f) != nil {
-		f.Orgs = 0
+	if snap.Allowed(c, snap.ActShareOrg, sn) != nil {
+		sn.Orgs = 0
 	}
-	return f, nil
+	return sn, nil
 }
 
 // snapshots runs a statement that returns rows for scanSnapshot, and sorts the snapshots newest
@@ -118,10 +117,7 @@ func (s *Store) snapshots(ctx context.Context, c snap.Caller, text string, args 
 // does not exist or the caller is not allowed to see it. Both cases cost the same work.
 func (s *Store) Snapshot(ctx context.Context, c snap.Caller, id string) (snap.Snapshot, error) {
 	sn, err := scanSnapshot(s.row(ctx, selectByID, append(s.viewerArgs(c), id)...), c)
-	if err != nil {
-		return snap.Snapshot{}, hide(err)
-	}
-	return sn, nil
+	return sn, hide(err)
 }
 
 // Bytes describes where a snapshot's bytes are, with their size and checksum.
@@ -183,9 +179,4 @@ func (s *Store) change(ctx context.Context, c snap.Caller, sn snap.Snapshot, f f
 }
 
 // hide converts a missing row to snap.ErrNotFound.
-func hide(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return snap.ErrNotFound
-	}
-	return err
-}
+func hide(err error) error { return noRowsAs(err, snap.ErrNotFound) }

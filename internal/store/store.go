@@ -123,12 +123,13 @@ func open(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{OpenObject: noObjects, now: o.Now, quotas: o.Quotas, dialect: dialectOf(o.URL),
-		prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
-	if s.dialect == postgres {
+	s := &Store{OpenObject: noObjects, now: o.Now, quotas: o.Quotas, prepared: map[string]*sql.Stmt{},
+		listings: map[shape]string{}}
+	if o.URL != "" {
+		s.dialect = postgres
 		return s, s.openPostgres(o)
 	}
-	s.reserve = newReserve(o.DataDir, o.Reserve)
+	s.reserve = reserve{filepath.Join(o.DataDir, "reserve"), o.Reserve}
 	return s, s.openSQLite(o.DataDir, o.Watch)
 }
 
@@ -355,5 +356,48 @@ func timeOf(n sql.NullInt64) time.Time {
 	return time.UnixMilli(n.Int64).UTC()
 }
 
+// timeOrNever converts milliseconds to a time; 0 means never.
+func timeOrNever(ms int64) time.Time { return timeOf(nullID(ms)) }
+
+// toTime returns a destination for Scan that sets t to the time in a column, as timeOf returns it.
+func toTime(t *time.Time) sql.Scanner { return (*timeColumn)(t) }
+
+type timeColumn time.Time
+
+// Scan implements sql.Scanner.
+func (t *timeColumn) Scan(value any) error {
+	var n sql.NullInt64
+	err := n.Scan(value)
+	*t = timeColumn(timeOf(n))
+	return err
+}
+
 // nullID stores 0 as null.
 func nullID(id int64) sql.NullInt64 { return sql.NullInt64{Int64: id, Valid: id != 0} }
+
+// nullText stores an empty string as null.
+func nullText(text string) sql.NullString { return sql.NullString{String: text, Valid: text != ""} }
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// joinWords joins words with spaces.
+func joinWords[T ~string](words []T) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = string(w)
+	}
+	return strings.Join(texts, " ")
+}
+
+// splitWords reverses joinWords.
+func splitWords[T ~string](text string) (words []T) {
+	for w := range strings.FieldsSeq(text) {
+		words = append(words, T(w))
+	}
+	return words
+}

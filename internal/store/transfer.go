@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/hex"
-	"errors"
 
 	"snap"
 )
@@ -29,16 +27,7 @@ func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 
 // CheckEmpty fails with code usage when the database is not empty.
 func (s *Store) CheckEmpty(ctx context.Context) error {
-	for _, t := range copiedTables() {
-		var hasRows bool
-		if err := s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&hasRows); err != nil {
-			return err
-		}
-		if hasRows {
-			return errNotEmpty
-		}
-	}
-	return nil
+	return requireEmpty(ctx, s.read)
 }
 
 // RecordCopied records that an object has been copied and verified.
@@ -90,10 +79,7 @@ func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err er
 // transferOf returns the source of an unfinished transfer into this database, or "".
 func (s *Store) transferOf(ctx context.Context) (from string, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT sha256 FROM transfer WHERE blob = ''`).Scan(&from)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return from, err
+	return from, noRowsAs(err, nil)
 }
 
 // CheckTransferred fails with code usage when a transfer into this database has not ended. The

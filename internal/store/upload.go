@@ -53,12 +53,12 @@ func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error 
 // reveals the pushes of other callers. For an organization-level key, all pushes by such keys of
 // the organization count as its own.
 func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *snap.Snapshot, begun *Upload, err error) {
-	f, err := scanSnapshot(s.row(ctx, selectOne+visible+` AND s.org_id = $3 AND coalesce(s.owner_id, 0) = $5
+	sn, err := scanSnapshot(s.row(ctx, selectOne+visible+` AND s.org_id = $3 AND coalesce(s.owner_id, 0) = $5
 		AND s.sha256 = $6 AND s.target = $7 AND s.name = $8 AND s.type = $9 ORDER BY s.key DESC LIMIT 1`,
 		append(s.viewerArgs(c), userID(c).Int64, u.SHA256, u.Target, u.Name, string(u.Type))...), c)
 	switch {
 	case err == nil:
-		return &f, nil, nil
+		return &sn, nil, nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return nil, nil, err
 	}
@@ -66,11 +66,8 @@ func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *sn
 		selectUpload+`WHERE coalesce(p.owner_id, 0) = $1 AND p.org_id = $2 AND p.sha256 = $3 AND p.target = $4
 		AND p.name = $5 AND p.type = $6 ORDER BY p.created_at DESC LIMIT 1`,
 		userID(c).Int64, c.Org.ID, u.SHA256, u.Target, u.Name, string(u.Type)))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil, nil
-	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, noRowsAs(err, nil)
 	}
 	return nil, &up, nil
 }
@@ -79,10 +76,8 @@ const selectUpload = `SELECT p.id, p.target, p.name, p.type, p.engine, p.size, p
 	p.part_size, p.created_at, p.touched_at, p.certificate FROM uploads p `
 
 func scanUpload(row scanner) (u Upload, err error) {
-	var created, touched int64
 	err = row.Scan(&u.ID, &u.Target, &u.Name, &u.Type, &u.Engine, &u.Size, &u.SHA256, &u.Blob, &u.BlobUpload,
-		&u.PartSize, &created, &touched, &u.Certificate)
-	u.Created, u.Touched = time.UnixMilli(created).UTC(), time.UnixMilli(touched).UTC()
+		&u.PartSize, toTime(&u.Created), toTime(&u.Touched), &u.Certificate)
 	return u, err
 }
 
@@ -114,11 +109,8 @@ func ownUpload(ctx context.Context, tx *sql.Tx, c snap.Caller, id string) (Uploa
 func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (snap.Snapshot, error) {
 	err := s.txUnique(ctx, func(tx *sql.Tx) error {
 		begun, err := ownUpload(ctx, tx, c, u.ID)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil // already complete, or never begun; looked up below
-		}
 		if err != nil {
-			return err
+			return noRowsAs(err, nil) // already complete, or never begun; looked up below
 		}
 		if err := s.checkStored(ctx, tx, c, begun.Size); err != nil {
 			return err
@@ -164,20 +156,15 @@ func (s *Store) insertSnapshot(ctx context.Context, tx *sql.Tx, c snap.Caller, u
 	if err != nil {
 		return err
 	}
-	audiences := []snap.Audience{snap.AudienceOf(snap.KindAdmins, c.Org.ID)}
+	pusher, d := snap.AudienceOf(snap.KindKeys, c.Org.ID), snap.AuditDetail{Name: u.Name, Bytes: u.Size}
 	if c.User != nil {
-		audiences = append(audiences, snap.AudienceOf(snap.KindUser, c.User.ID))
-	} else {
-		audiences = append(audiences, snap.AudienceOf(snap.KindKeys, c.Org.ID))
+		pusher = snap.AudienceOf(snap.KindUser, c.User.ID)
+		d.Owner, d.Account = c.User.Email, c.User.ID
 	}
-	for _, a := range audiences {
+	for _, a := range []snap.Audience{snap.AudienceOf(snap.KindAdmins, c.Org.ID), pusher} {
 		if _, err := s.grant(ctx, tx, c, sn, a, time.Time{}); err != nil {
 			return err
 		}
-	}
-	d := snap.AuditDetail{Name: u.Name, Bytes: u.Size}
-	if c.User != nil {
-		d.Owner, d.Account = c.User.Email, c.User.ID
 	}
 	if err := s.recordOn(ctx, tx, c, sn, snap.AuditPushed, d); err != nil {
 		return err

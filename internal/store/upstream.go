@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"snap"
@@ -37,17 +36,12 @@ func (s *Store) AddUpstreamLogin(ctx context.Context, u UpstreamLogin, hash []by
 // ConsumeUpstreamLogin returns and deletes the sign-in with this state, so that the provider's
 // response is accepted only once. It fails with not_found if there is none.
 func (s *Store) ConsumeUpstreamLogin(ctx context.Context, hash []byte) (u UpstreamLogin, err error) {
-	var expires sql.NullInt64
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, `
 			DELETE FROM upstream_logins WHERE hash = $1 AND expires_at > $2
 			RETURNING browser, org_id, nonce, verifier, next, expires_at`, hash, s.now().UnixMilli()).
-			Scan(&u.Browser, &u.OrgID, &u.Nonce, &u.Verifier, &u.Next, &expires)
+			Scan(&u.Browser, &u.OrgID, &u.Nonce, &u.Verifier, &u.Next, toTime(&u.Expires))
 	})
-	u.Expires = timeOf(expires)
-	if errors.Is(err, sql.ErrNoRows) {
-		return UpstreamLogin{}, &snap.Error{Code: snap.CodeNotFound,
-			Detail: "this sign-in has expired or is already complete", Hint: "sign in again"}
-	}
-	return u, err
+	return u, noRowsAs(err, &snap.Error{Code: snap.CodeNotFound,
+		Detail: "this sign-in has expired or is already complete", Hint: "sign in again"})
 }

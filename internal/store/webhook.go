@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"snap"
@@ -70,7 +68,7 @@ func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webho
 		err := tx.QueryRowContext(ctx,
 			`INSERT INTO webhooks(org_id, url, secret, events, created_at, created_by, format)
 				VALUES($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
-			c.Org.ID, w.URL, w.Secrets[0], joinActions(w.Events), s.now().UnixMilli(), userID(c), w.Format).Scan(&id)
+			c.Org.ID, w.URL, w.Secrets[0], joinWords(w.Events), s.now().UnixMilli(), userID(c), w.Format).Scan(&id)
 		if err != nil {
 			return err
 		}
@@ -92,10 +90,7 @@ func (s *Store) Webhooks(ctx context.Context, c snap.Caller) ([]Webhook, error) 
 // no such webhook.
 func (s *Store) Webhook(ctx context.Context, c snap.Caller, id int64) (Webhook, error) {
 	w, err := one(s.webhooks(ctx, `WHERE w.id = $1 AND w.org_id = $2`, id, c.Org.ID))
-	if errors.Is(err, sql.ErrNoRows) {
-		return w, errNoWebhook(id)
-	}
-	return w, err
+	return w, noRowsAs(err, errNoWebhook(id))
 }
 
 func (s *Store) webhooks(ctx context.Context, where string, args ...any) ([]Webhook, error) {
@@ -107,21 +102,17 @@ func (s *Store) webhooks(ctx context.Context, where string, args ...any) ([]Webh
 }
 
 func (s *Store) scanWebhook(rows *sql.Rows) (w Webhook, err error) {
-	var created, next, oldUntil int64
+	var next, oldUntil int64
 	var events string
 	var secret, old []byte
-	var disabled sql.NullInt64
-	err = rows.Scan(&w.ID, &w.OrgID, &w.URL, &secret, &events, &created, &w.By, &w.Waiting, &w.Failures, &next,
-		&disabled, &w.DisabledWhy, &old, &oldUntil, &w.Format, &w.Slug)
-	w.Created, w.Disabled, w.Secrets = time.UnixMilli(created).UTC(), timeOf(disabled), [][]byte{secret}
+	err = rows.Scan(&w.ID, &w.OrgID, &w.URL, &secret, &events, toTime(&w.Created), &w.By, &w.Waiting, &w.Failures,
+		&next, toTime(&w.Disabled), &w.DisabledWhy, &old, &oldUntil, &w.Format, &w.Slug)
+	w.Events, w.Secrets = splitWords[snap.AuditAction](events), [][]byte{secret}
 	if now := s.now().UnixMilli(); oldUntil > now {
 		w.Secrets, w.OldSecretUntil = append(w.Secrets, old), timeOrNever(oldUntil)
 	}
 	if w.Failures >= maxInRow {
 		w.PausedUntil = timeOrNever(next)
-	}
-	for _, name := range strings.Fields(events) {
-		w.Events = append(w.Events, snap.AuditAction(name))
 	}
 	return w, err
 }
@@ -133,11 +124,8 @@ func (s *Store) DeleteWebhook(ctx context.Context, c snap.Caller, id int64) erro
 		var d snap.AuditDetail
 		err := tx.QueryRowContext(ctx,
 			`DELETE FROM webhooks WHERE id = $1 AND org_id = $2 RETURNING url`, id, c.Org.ID).Scan(&d.URL)
-		if errors.Is(err, sql.ErrNoRows) {
-			return errNoWebhook(id)
-		}
 		if err != nil {
-			return err
+			return noRowsAs(err, errNoWebhook(id))
 		}
 		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditWebhookDeleted, Detail: d})
 	})
@@ -167,11 +155,10 @@ const (
 
 // Delivery is one event for one webhook.
 type Delivery struct {
-	ID        string // unique and the same at every attempt
-	WebhookID int64
-	Number    int64 // counts the messages of the webhook from 1; 0 if an earlier release recorded it
-	Event     snap.AuditEntry
-	Attempts  int // number of earlier attempts
+	ID       string // unique and the same at every attempt
+	Number   int64  // counts the messages of the webhook from 1; 0 if an earlier release recorded it
+	Event    snap.AuditEntry
+	Attempts int // number of earlier attempts
 	// Due is the time of the next attempt, or the end of the current attempt's lease. It is zero
 	// when no attempt follows.
 	Due     time.Time
@@ -182,14 +169,13 @@ type Delivery struct {
 
 func (s *Store) deliveries(ctx context.Context, where string, args ...any) ([]Delivery, error) {
 	return collect(ctx, s,
-		`SELECT d.id, d.webhook_id, d.attempts, d.due_at, d.status, d.created_at, d.tried_at, d.number, `+entryColumns+`
+		`SELECT d.id, d.attempts, d.due_at, d.status, d.created_at, d.tried_at, d.number, `+entryColumns+`
 		FROM deliveries d JOIN audit a ON a.org_id = d.org_id AND a.seq = d.seq `+where,
 		func(rows *sql.Rows) (d Delivery, err error) {
-			var created int64
-			var due, tried sql.NullInt64
-			d.Event, _, err = scanLine(rows, &d.ID, &d.WebhookID, &d.Attempts, &due, &d.Status, &created, &tried,
-				&d.Number)
-			d.Due, d.Created, d.Tried = timeOf(due), time.UnixMilli(created).UTC(), timeOf(tried)
+			var due sql.NullInt64
+			d.Event, _, err = scanLine(rows, &d.ID, &d.Attempts, &due, &d.Status, toTime(&d.Created),
+				toTime(&d.Tried), &d.Number)
+			d.Due = timeOf(due)
 			if due.Valid && due.Int64 == 0 {
 				d.Due = d.Created
 			}
@@ -216,12 +202,4 @@ func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, 
 		}
 	}
 	return all, err
-}
-
-func joinActions(all []snap.AuditAction) string {
-	names := make([]string, len(all))
-	for i, a := range all {
-		names[i] = string(a)
-	}
-	return strings.Join(names, " ")
 }

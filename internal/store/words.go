@@ -166,13 +166,10 @@ func (s *Store) labelID(ctx context.Context, tx *sql.Tx, label string) (id int64
 }
 
 func (s *Store) addWords(ctx context.Context, tx *sql.Tx, org int64, kind int, id int64, text string) error {
-	list, err := json.Marshal(append([]string{}, snap.Words(text)...))
-	if err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO words(org_id, kind, word, id)
+	_, err := tx.ExecContext(ctx, `INSERT INTO words(org_id, kind, word, id)
 		SELECT CAST($1 AS bigint), CAST($2 AS bigint), value, CAST($3 AS bigint) FROM `+s.eachText("$4")+` AS e
-		WHERE 1 = 1 ON CONFLICT(org_id, kind, word, id) DO NOTHING`, org, kind, id, string(list))
+		WHERE 1 = 1 ON CONFLICT(org_id, kind, word, id) DO NOTHING`, org, kind, id,
+		jsonArray(snap.Words(text)))
 	return err
 }
 
@@ -213,13 +210,9 @@ func (s *Store) indexUsers(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	for _, p := range all {
-		gone, err := json.Marshal(append([]string{}, snap.Words(p.known)...))
-		if err != nil {
-			return err
-		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM words WHERE org_id = $1 AND kind = $2 AND id = $3
 			AND word IN (SELECT value FROM `+s.eachText("$4")+` AS e)`,
-			p.org, wordsOfOwner, p.id, string(gone)); err != nil {
+			p.org, wordsOfOwner, p.id, jsonArray(snap.Words(p.known))); err != nil {
 			return err
 		}
 		if err := s.addWords(ctx, tx, p.org, wordsOfOwner, p.id, p.text); err != nil {
