@@ -20,7 +20,7 @@ import (
 // log's Merkle tree stays in the database, and each object is verified against the tree whenever it
 // is read. Lines that say who could see a snapshot stay in the database too
 // (snap.AuditAction.Historic), so that past access can be reconstructed without reading the whole
-// archive. Whenever an object is read, the lines that stayed are compared with it.
+// archive. Whenever archived lines are returned, they are compared with the lines that stayed.
 
 // archiveSchema is the number of the migration that a program must know to read a log with an
 // archive.

@@ -131,7 +131,7 @@ func recordEach[T any](ctx context.Context, items []T, record func(context.Conte
 type AuditQuery struct {
 	Snapshot, Actor string
 	Action          snap.AuditAction
-	Since, Until    time.Time // not before Since, and before Until
+	Since, Until    time.Time // from Since on, and before Until; zero means no limit
 	OldestFirst     bool
 	Limit           int
 	Cursor          string // Next of the previous page

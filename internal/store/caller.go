@@ -9,9 +9,9 @@ import (
 	"snap"
 )
 
-// The caller is read for every request, so the queries in this file read as little as possible. Most
-// requests do without the caller's groups: the listing and the check of a snapshot find them in the
-// table membership.
+// The caller is read for every request, so the queries in this file read as little as possible.
+// Most requests do without the caller's groups: the listing and the check of a snapshot find them
+// in the table membership.
 
 // callerColumns are the columns of organizations o and users u that scanCaller reads. The columns
 // of u may be null.

@@ -77,7 +77,7 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 }
 
 // find returns the n newest snapshots that q selects, that the caller may see, and whose keys are
-// less than before. v contains the indexed conditions of q.
+// less than before. v is the selection of q.
 func (s *Store) find(ctx context.Context, c snap.Caller, v selection, q Query, before int64,
 	n int) (found []snap.Snapshot, err error) {
 	switch {
@@ -132,7 +132,7 @@ func position(cursor string) (key int64, err error) {
 	return int64(binary.BigEndian.Uint64(b[1:])), nil
 }
 
-// selection holds the conditions of a query that the indexes of grants support.
+// selection holds the conditions of a query, except its IDs and the words of its search.
 type selection struct {
 	filter      snap.Filter
 	target      int64 // 0 means every target

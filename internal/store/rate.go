@@ -8,9 +8,9 @@ import (
 )
 
 // Spend spends cost from the bucket's allowance, which all replicas share. The allowance of a full
-// bucket is window. With a limit of 1,000 requests per minute, for example, each request costs 60 ms of a
-// window of one minute. Spend returns 0 on success. Otherwise it spends nothing and returns how
-// long to wait until there is enough.
+// bucket is window. With a limit of 1,000 requests per minute, for example, each request costs 60
+// ms of a window of one minute. Spend returns 0 on success. Otherwise it spends nothing and returns
+// how long to wait until there is enough.
 //
 // Spend uses the generic cell rate algorithm: the column until says when the bucket will be full
 // again, at most a window in the future.

@@ -16,8 +16,8 @@ import (
 type allowReserveKey struct{}
 
 // AllowReserve lets a request use the reserve on a full disk. It is for requests that take access
-// away, such as an unshare or the revocation of a key, for requests that must come before them, such
-// as a sign-in, and for work that frees space.
+// away, such as an unshare or the revocation of a key, for requests that must come before them,
+// such as a sign-in, and for work that frees space.
 func AllowReserve(ctx context.Context) context.Context {
 	return context.WithValue(ctx, allowReserveKey{}, true)
 }

@@ -40,8 +40,8 @@ func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
 	return time.Duration(skew) * time.Millisecond, err
 }
 
-// RecordStopped records that the process named by holder has ended, and ends all its leases, so that
-// another process can take over its work at once.
+// RecordStopped records that the process named by holder has ended, and ends all its leases, so
+// that another process can take over its work at once.
 func (s *Store) RecordStopped(ctx context.Context, holder string) error {
 	return s.exec(ctx, `DELETE FROM leases WHERE holder = $1`, holder)
 }

@@ -35,8 +35,8 @@ var moment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[^\pL\pN\pM])([0-9]{8})t([0-9]{6})z?(?:$|[^\pL\pN\pM])`)
 })
 
-// naming is the part of a snapshot's name without the target: a moment, and the label, which has
-// all other words. Each part of the moment is 0, or its digits with a 1 in front.
+// naming is a snapshot's name without the words of its target: the moment that it contains, and a
+// label with all other words. Each part of the moment is 0, or its digits with a 1 in front.
 type naming struct {
 	day, time int64
 	label     string
