@@ -30,18 +30,16 @@ func (s *Store) Channels(ctx context.Context, c snap.Caller) ([]Channel, error) 
 	return collect(ctx, s, selectChannel+`WHERE h.org_id = $1 ORDER BY h.target, h.id`, scanChannel, c.Org.ID)
 }
 
-const selectChannel = `SELECT h.id, h.target, h.type, g.id, coalesce(g.group_id, ''), coalesce(g.name, ''),
+const selectChannel = `SELECT h.id, h.target, h.type, coalesce(g.id, 0), coalesce(g.group_id, ''), coalesce(g.name, ''),
 		h.created_at, coalesce(u.email, ''), h.expect_every
 	FROM channels h LEFT JOIN groups g ON g.id = h.group_id LEFT JOIN users u ON u.id = h.created_by `
 
 func scanChannel(rows *sql.Rows) (h Channel, err error) {
-	var group sql.NullInt64
 	var every int64
 	var g snap.Group
-	err = rows.Scan(&h.ID, &h.Target, &h.Type, &group, &g.GroupID, &g.Name, toTime(&h.Created), &h.By, &every)
+	err = rows.Scan(&h.ID, &h.Target, &h.Type, &g.ID, &g.GroupID, &g.Name, toTime(&h.Created), &h.By, &every)
 	h.ExpectEvery = time.Duration(every) * time.Second
-	if group.Valid {
-		g.ID = group.Int64
+	if g.ID != 0 {
 		h.Group = &g
 	}
 	return h, err

@@ -27,9 +27,8 @@ type DeviceGrant struct {
 	UserID   int64         // the user who approved
 }
 
-// The states of a device grant.
+// The states of a device grant after "pending".
 const (
-	devicePending  = "pending"
 	deviceApproved = "approved"
 	deviceDenied   = "denied"
 	deviceUsed     = "used"
@@ -177,14 +176,14 @@ type polledGrant struct {
 }
 
 func readDevice(ctx context.Context, tx *sql.Tx, p Poll) (g polledGrant, state string, err error) {
-	var user sql.NullInt64
 	var wait int64
 	err = tx.QueryRowContext(ctx, `
-		SELECT scope, program, host, address, created_at, expires_at, wait_ms, polled_at, state, reason, user_id
+		SELECT scope, program, host, address, created_at, expires_at, wait_ms, polled_at, state, reason,
+			coalesce(user_id, 0)
 		FROM device_grants WHERE hash = $1 AND client_id = $2`, p.Hash, p.ClientID).
 		Scan(&g.Scope, &g.Program, &g.Host, &g.Address, toTime(&g.Created), toTime(&g.Expires), &wait,
-			toTime(&g.polled), &state, &g.reason, &user)
-	g.Wait, g.UserID = time.Duration(wait)*time.Millisecond, user.Int64
+			toTime(&g.polled), &state, &g.reason, &g.UserID)
+	g.Wait = time.Duration(wait) * time.Millisecond
 	return g, state, err
 }
 

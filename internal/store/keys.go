@@ -179,23 +179,23 @@ var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint:
 
 func (s *Store) keys(ctx context.Context, where string, args ...any) ([]Key, error) {
 	return collect(ctx, s, `
-		SELECT k.id, k.kind, k.name, k.hint, o.id, o.slug, o.name, k.user_id, coalesce(u.email, ''), k.scopes,
-			k.created_at, coalesce(b.email, ''), k.expires_at, k.last_used_at, k.revoked_at, k.networks, o.max_key_age
+		SELECT k.id, k.kind, k.name, k.hint, o.id, o.slug, o.name, coalesce(k.user_id, 0), coalesce(u.email, ''),
+			k.scopes, k.created_at, coalesce(b.email, ''), k.expires_at, k.last_used_at, k.revoked_at, k.networks,
+			o.max_key_age
 		FROM api_keys k JOIN orgs o ON o.id = k.org_id
 			LEFT JOIN users u ON u.id = k.user_id LEFT JOIN users b ON b.id = k.created_by `+where, scanKey, args...)
 }
 
 func scanKey(rows *sql.Rows) (k Key, err error) {
-	var userID sql.NullInt64
 	var scopes, networks string
 	var maxAge int64
-	err = rows.Scan(&k.ID, &k.Kind, &k.Name, &k.Hint, &k.Org.ID, &k.Org.Slug, &k.Org.Name, &userID, &k.User, &scopes,
+	err = rows.Scan(&k.ID, &k.Kind, &k.Name, &k.Hint, &k.Org.ID, &k.Org.Slug, &k.Org.Name, &k.UserID, &k.User, &scopes,
 		toTime(&k.Created), &k.CreatedBy, toTime(&k.Expires), toTime(&k.LastUsed), toTime(&k.Revoked), &networks,
 		&maxAge)
 	if err != nil {
 		return k, err
 	}
-	k.UserID, k.Scopes = userID.Int64, splitWords[snap.Scope](scopes)
+	k.Scopes = splitWords[snap.Scope](scopes)
 	if maxAge > 0 {
 		k.Expires = earlier(k.Created.Add(time.Duration(maxAge)*time.Millisecond), k.Expires)
 	}

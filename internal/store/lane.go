@@ -12,7 +12,7 @@ import (
 )
 
 // Each webhook is a lane: its messages wait in the order of the audit log, and one replica at a
-// time sends them. A lane that hangs or fails delays no other.
+// time sends them. A lane that hangs or fails does not delay the others.
 
 // maxInRow is the number of failures in a row at which a lane pauses. The lane then tries one
 // message at a time and pauses longer after each failure, from pauseFirst to pauseLongest.
@@ -117,7 +117,7 @@ func (s *Store) fill(ctx context.Context, l Lane, webhook int64, ids []string) (
 		d, err := one(s.deliveries(ctx, `WHERE d.id = $1`, id))
 		switch {
 		case errors.Is(err, sql.ErrNoRows), snap.CodeOf(err) == snap.CodeConflict:
-			if _, err := s.Sent(ctx, l, Delivery{ID: id}, Outcome{Status: errNoLine}); err != nil {
+			if _, err := s.Sent(ctx, l, Delivery{ID: id}, Outcome{Status: statusNoLine}); err != nil {
 				return l, false, err
 			}
 		case err != nil:
@@ -130,8 +130,8 @@ func (s *Store) fill(ctx context.Context, l Lane, webhook int64, ids []string) (
 	return l, true, nil
 }
 
-// errNoLine is the status of a message whose line of the audit log is altered or gone.
-const errNoLine = "not sent: its line of the audit log was altered"
+// statusNoLine is the status of a message whose line of the audit log is altered or gone.
+const statusNoLine = "not sent: its line of the audit log was altered"
 
 // Outcome is the result of an attempt to send a message.
 type Outcome struct {
@@ -157,7 +157,7 @@ func (s *Store) Sent(ctx context.Context, l Lane, d Delivery, o Outcome) (held b
 		held, err = changed(tx.ExecContext(ctx, `UPDATE deliveries SET attempts = attempts + 1, status = $2,
 			due_at = $3, tried_at = $4 WHERE id = $1 AND due_at = $5`,
 			d.ID, o.Status, millis(next), s.now().UnixMilli(), l.Until.UnixMilli()))
-		if err != nil || !held || o.Status == errNoLine {
+		if err != nil || !held || o.Status == statusNoLine {
 			return err
 		}
 		return s.recordAttempt(ctx, tx, l.Webhook, d, o)

@@ -44,7 +44,7 @@ func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (al
 		}
 	}
 	const columns = `SELECT s.key, s.id, s.target, s.name, s.type, s.size, s.created_at, g.expires_at, g.created_at,
-		coalesce(b.email, ''), g.channel, `
+		coalesce(b.email, ''), coalesce(g.channel, 0), `
 	const where = ` AND ` + liveGrant + ` AND s.key <= $3 AND (s.key < $3 OR g.audience > $4)`
 	args := []any{c.Org.ID, s.now().UnixMilli(), key, after}
 	text := columns + `o.id, o.slug, o.name, g.audience FROM snapshots s JOIN grants g ON g.snapshot = s.key
@@ -69,15 +69,14 @@ func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (al
 
 func scanLiveShare(rows *sql.Rows, group bool) (l LiveShare, err error) {
 	var by, id, name string
-	var subject int64
+	var channel, subject int64
 	var expires, shared time.Time
-	var channel sql.NullInt64
 	sn := &l.Snapshot
 	err = rows.Scan(&sn.Key, &sn.ID, &sn.Target, &sn.Name, &sn.Type, &sn.Size, toTime(&sn.Created), toTime(&expires),
 		toTime(&shared), &by, &channel, &subject, &id, &name, &l.audience)
 	if group {
 		l.Group = &snap.GroupShare{Group: snap.Group{ID: subject, GroupID: id, Name: name}, By: by,
-			Expires: expires, Created: shared, Channel: channel.Int64}
+			Expires: expires, Created: shared, Channel: channel}
 	} else {
 		l.Org = &snap.OrgShare{Org: snap.OrgRef{ID: subject, Slug: id, Name: name}, By: by, Expires: expires,
 			Created: shared}

@@ -94,7 +94,7 @@ func (b *batch) run(ctx context.Context) (numbered int, err error) {
 	if err := b.begin(ctx); err != nil {
 		return 0, err
 	}
-	lines, err := b.takeOldest(ctx)
+	lines, err := b.removeOldest(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -146,8 +146,8 @@ func (b *batch) begin(ctx context.Context) error {
 	return err
 }
 
-// takeOldest removes the oldest waiting lines from audit_waiting and returns them.
-func (b *batch) takeOldest(ctx context.Context) ([]line, error) {
+// removeOldest removes the oldest waiting lines from audit_waiting and returns them.
+func (b *batch) removeOldest(ctx context.Context) ([]line, error) {
 	lines, err := txCollect(ctx, b.tx, `DELETE FROM audit_waiting WHERE id IN (
 		SELECT id FROM audit_waiting WHERE org_id = $1 ORDER BY id LIMIT $2) RETURNING id, body, notice_to`,
 		func(rows *sql.Rows) (l line, err error) {
