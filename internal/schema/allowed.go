@@ -139,11 +139,10 @@ func symbolOp(d Dialect, op string) bool {
 
 // allowedOp reports whether the dialect has the operator for n arguments.
 func allowedOp(d Dialect, op string, n int) bool {
-	if base, ok := strings.CutSuffix(op, " ANY"); ok && d == PostgreSQL {
-		return symbolOp(d, base) && n == 2
-	}
-	if base, ok := strings.CutSuffix(op, " ALL"); ok && d == PostgreSQL {
-		return symbolOp(d, base) && n == 2
+	for _, quantifier := range []string{" ANY", " ALL"} {
+		if base, ok := strings.CutSuffix(op, quantifier); ok && d == PostgreSQL {
+			return symbolOp(d, base) && n == 2
+		}
 	}
 	if bounds, ok := fixedOps[op]; ok {
 		return !slices.Contains(missingOps[d], op) && bounds[0] <= n && n <= bounds[1]

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"strings"
 
 	"snap"
 )
@@ -20,7 +21,7 @@ const (
 // corrupt_snapshot: invalid names, types and expressions that are not allowed, missing columns, and
 // anything above the limits. A description that passes can be converted to SQL.
 func (s *Schema) Check(d Dialect) error {
-	c := &checker{d: d}
+	c := &checker{d: d, seen: map[string]bool{}}
 	small := len(s.Enums) + len(s.Domains) + len(s.Sequences) + len(s.Namespaces)
 	if len(s.Tables) > maxTables || len(s.Programs) > maxPrograms || small > maxColumns {
 		c.fail("it has too many objects")
@@ -60,7 +61,7 @@ func (s *Schema) Check(d Dialect) error {
 type checker struct {
 	d       Dialect
 	columns int
-	seen    map[string]bool
+	seen    map[string]bool // kinds and names of objects
 	err     error
 }
 
@@ -91,14 +92,11 @@ func (c *checker) name(n Name) {
 func cut(name string) string { return name[:min(len(name), 80)] }
 
 func (c *checker) requireUnique(kind, name string) {
-	if c.seen == nil {
-		c.seen = map[string]bool{}
+	key := kind + "\x00" + name
+	if c.seen[key] {
+		c.fail("it has the %s %q twice", kind, cut(name))
 	}
-	if key := kind + "\x00" + name; !c.seen[key] {
-		c.seen[key] = true
-		return
-	}
-	c.fail("it has the %s %q twice", kind, cut(name))
+	c.seen[key] = true
 }
 
 func (c *checker) labels(labels []string) {
@@ -144,18 +142,8 @@ func (c *checker) sequence(q Sequence) {
 }
 
 func isInteger(s string) bool {
-	if s[0] == '-' {
-		s = s[1:]
-	}
-	if s == "" || len(s) > 30 {
-		return false
-	}
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return false
-		}
-	}
-	return true
+	digits := strings.TrimPrefix(s, "-")
+	return digits != "" && len(digits) <= 30 && strings.Trim(digits, "0123456789") == ""
 }
 
 func (c *checker) table(t *Table) {
@@ -303,7 +291,7 @@ func (c *checker) bound(t *Table, b Bound) {
 }
 
 func (c *checker) typ(label string, t Type) {
-	if t.check(c.d) != nil {
+	if !t.Allowed(c.d) {
 		c.fail("%q has a type that is not allowed: %q", cut(label), cut(t.Name))
 	}
 }
@@ -316,7 +304,7 @@ func (c *checker) expr(label string, e *Expr, known func(string) bool) {
 	if known == nil {
 		known = func(string) bool { return false }
 	}
-	if e.check(c.d, known) != nil {
+	if !e.allowed(c.d, known) {
 		c.fail("%q has an expression that is not allowed", cut(label))
 	}
 }

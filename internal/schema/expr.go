@@ -28,12 +28,12 @@ type Literal struct {
 	Value string `json:"value,omitempty"`
 }
 
-// check returns an error unless [ParseExpr] could have returned the expression. A description from
-// a file can contain other expressions. If known is not nil, it also rejects columns for which
-// known returns false.
-func (e Expr) check(d Dialect, known func(column string) bool) error {
+// allowed reports whether [ParseExpr] could have returned the expression. A description from a file
+// can contain other expressions. If known is not nil, allowed also rejects columns for which known
+// returns false.
+func (e Expr) allowed(d Dialect, known func(column string) bool) bool {
 	nodes := 0
-	return e.checkNode(d, known, 0, &nodes)
+	return e.allowedNode(d, known, 0, &nodes)
 }
 
 // maxGrowing is the maximum nesting of calls that multiply the length of a string. With thirty of
@@ -56,22 +56,19 @@ func (e Expr) growing() (deepest int) {
 	return deepest
 }
 
-func (e Expr) checkNode(d Dialect, known func(string) bool, depth int, nodes *int) error {
+func (e Expr) allowedNode(d Dialect, known func(string) bool, depth int, nodes *int) bool {
 	if *nodes++; *nodes > maxNodes || depth > maxDepth*2 || e.forms() != 1 {
-		return errNotAllowed
+		return false
 	}
-	if e.grows() && e.growing() > maxGrowing {
-		return errNotAllowed
-	}
-	if err := e.checkForm(d, known); err != nil {
-		return err
+	if e.grows() && e.growing() > maxGrowing || !e.allowedForm(d, known) {
+		return false
 	}
 	for _, arg := range e.Args {
-		if err := arg.checkNode(d, known, depth+1, nodes); err != nil {
-			return err
+		if !arg.allowedNode(d, known, depth+1, nodes) {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
 // forms counts how many of the fields that define the expression are set.
@@ -87,26 +84,20 @@ func (e Expr) forms() int {
 	return n
 }
 
-func (e Expr) checkForm(d Dialect, known func(string) bool) error {
-	ok := false
+func (e Expr) allowedForm(d Dialect, known func(string) bool) bool {
 	switch {
 	case e.Literal != nil:
-		ok = len(e.Args) == 0 && e.Literal.valid()
+		return len(e.Args) == 0 && e.Literal.valid()
 	case e.Column != "":
-		ok = len(e.Args) == 0 && validName(e.Column) && (known == nil || known(e.Column))
+		return len(e.Args) == 0 && validName(e.Column) && (known == nil || known(e.Column))
 	case e.Op != "":
-		ok = e.allowedOp(d)
+		return e.allowedOp(d)
 	case e.Call != "":
-		ok = e.allowedCall(d)
+		return e.allowedCall(d)
 	case e.Cast != nil:
-		ok = len(e.Args) == 1 && e.Cast.check(d) == nil
-	case e.NextValue != nil:
-		ok = d != SQLite && len(e.Args) == 0 && e.NextValue.valid()
+		return len(e.Args) == 1 && e.Cast.Allowed(d)
 	}
-	if !ok {
-		return errNotAllowed
-	}
-	return nil
+	return d != SQLite && len(e.Args) == 0 && e.NextValue.valid()
 }
 
 func (e Expr) allowedOp(d Dialect) bool {
@@ -188,17 +179,9 @@ func validText(s string, limit int) bool {
 	return s != "" && len(s) <= limit && utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
 
-// Allowed reports whether a type is one that [Schema.Check] accepts.
-func (t Type) Allowed(d Dialect) bool { return t.check(d) == nil }
-
-// check returns an error unless a type is built in, belongs to an allowed extension or is marked as
-// defined by the description, in a form that can be written.
-func (t Type) check(d Dialect) error {
-	if !t.allowedName(d) || !t.allowedParts(d) {
-		return errNotAllowed
-	}
-	return nil
-}
+// Allowed reports whether a type is one that [Schema.Check] accepts: it is built in, belongs to an
+// allowed extension or is marked as defined by the description, and can be written as SQL.
+func (t Type) Allowed(d Dialect) bool { return t.allowedName(d) && t.allowedParts(d) }
 
 func (t Type) allowedName(d Dialect) bool {
 	switch {

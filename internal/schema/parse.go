@@ -1,9 +1,6 @@
 package schema
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // The limits of an expression.
 const (
@@ -26,11 +23,8 @@ func ParseExpr(d Dialect, text string) (Expr, error) {
 	}
 	p := &parser{d: d, tokens: tokens}
 	e, err := p.expr(0)
-	if err == nil && p.peek().kind != end {
+	if err == nil && (p.peek().kind != end || !e.allowed(d, nil)) {
 		err = errNotAllowed
-	}
-	if err == nil {
-		err = e.check(d, nil)
 	}
 	return e, err
 }
@@ -103,6 +97,15 @@ func (p *parser) expr(power int) (Expr, error) {
 	return left, err
 }
 
+// exprBefore parses an expression and the word or symbol after it.
+func (p *parser) exprBefore(text string) (Expr, error) {
+	e, err := p.expr(0)
+	if err == nil {
+		err = p.expect(text)
+	}
+	return e, err
+}
+
 // prefix parses an expression without the operators that follow it.
 func (p *parser) prefix() (Expr, error) {
 	switch t := p.advance(); t.kind {
@@ -138,11 +141,7 @@ func (p *parser) column(name string) (Expr, error) {
 func (p *parser) prefixSymbol(sym string) (Expr, error) {
 	switch sym {
 	case "(":
-		e, err := p.expr(0)
-		if err == nil {
-			err = p.expect(")")
-		}
-		return e, err
+		return p.exprBefore(")")
 	case "-", "+", "~", "!":
 		op := map[string]string{"-": "NEG", "+": "POS", "~": "INVERT", "!": "NOT"}[sym]
 		e, err := p.expr(powerUnary)
@@ -203,52 +202,45 @@ func (p *parser) call(name string) (Expr, error) {
 // with a name.
 func (p *parser) nextval() (Expr, error) {
 	p.advance()
-	inner, rest := p.tokens, p.tokens
+	in := p // parses the name
 	if p.d == PostgreSQL {
 		named := p.advance()
 		if named.kind != text || !p.accept("::", "regclass") {
 			return Expr{}, errNotAllowed
 		}
-		var err error
-		if inner, err = (scanner{p.d, named.text}).all(); err != nil {
+		tokens, err := scanner{p.d, named.text}.all()
+		if err != nil {
 			return Expr{}, err
 		}
-		rest = p.tokens
+		in = &parser{d: p.d, tokens: tokens}
 	}
-	name, inner, err := sequenceName(inner)
+	name, err := in.sequenceName()
+	if err == nil && in != p && in.peek().kind != end {
+		err = errNotAllowed
+	}
 	if err != nil {
 		return Expr{}, err
 	}
-	if p.d == PostgreSQL {
-		if inner[0].kind != end {
-			return Expr{}, errNotAllowed
-		}
-		inner = rest
-	}
-	p.tokens = inner
 	return Expr{NextValue: &name}, p.expect(")")
 }
 
 // sequenceName parses an optionally qualified name.
-func sequenceName(tokens []token) (Name, []token, error) {
+func (p *parser) sequenceName() (Name, error) {
 	var parts []string
-	for {
-		if tokens[0].kind != word && tokens[0].kind != quoted {
-			return Name{}, nil, errNotAllowed
+	for more := true; more; more = p.accept(".") {
+		t := p.advance()
+		if t.kind != word && t.kind != quoted {
+			return Name{}, errNotAllowed
 		}
-		parts, tokens = append(parts, tokens[0].text), tokens[1:]
-		if tokens[0].text != "." || tokens[0].kind != symbol {
-			break
-		}
-		tokens = tokens[1:]
+		parts = append(parts, t.text)
 	}
 	switch len(parts) {
 	case 1:
-		return Name{Name: parts[0]}, tokens, nil
+		return Name{Name: parts[0]}, nil
 	case 2:
-		return Name{Schema: parts[0], Name: parts[1]}, tokens, nil
+		return Name{Schema: parts[0], Name: parts[1]}, nil
 	}
-	return Name{}, nil, errNotAllowed
+	return Name{}, errNotAllowed
 }
 
 // list parses comma-separated expressions up to the closing symbol.
@@ -310,10 +302,7 @@ func (p *parser) cast() (Expr, error) {
 	if err := p.expect("("); err != nil {
 		return Expr{}, err
 	}
-	e, err := p.expr(0)
-	if err == nil {
-		err = p.expect("as")
-	}
+	e, err := p.exprBefore("as")
 	if err != nil {
 		return Expr{}, err
 	}
@@ -333,25 +322,20 @@ func (p *parser) extract() (Expr, error) {
 	if field.kind != word && field.kind != text || !p.accept("from") {
 		return Expr{}, errNotAllowed
 	}
-	e, err := p.expr(0)
-	if err == nil {
-		err = p.expect(")")
-	}
+	e, err := p.exprBefore(")")
 	return Expr{Call: "extract", Args: []Expr{literal("string", field.text), e}}, err
 }
 
 // typeName parses the type of a cast.
 func (p *parser) typeName() (Type, error) {
-	var words []string
-	t := Type{}
 	first := p.advance()
 	switch {
 	case first.kind == quoted && p.d == PostgreSQL || first.kind == word && p.peek().text == ".":
 		return p.qualifiedType(first)
 	case first.kind != word:
-		return t, errNotAllowed
+		return Type{}, errNotAllowed
 	}
-	words = append(words, first.text)
+	t, words := Type{}, []string{first.text}
 	for p.peek().kind == word && typeWords[p.peek().text] {
 		words = append(words, p.advance().text)
 	}
@@ -366,7 +350,8 @@ func (p *parser) typeName() (Type, error) {
 		words = append(words, "time", "zone")
 	}
 	t.Name = strings.Join(words, " ")
-	return p.dims(t)
+	p.dims(&t)
+	return t, nil
 }
 
 // typeWords are words that continue a type's name.
@@ -388,10 +373,9 @@ func (p *parser) qualifiedType(first token) (Type, error) {
 	if t.Name == "char" && !t.Own {
 		t.Name = `"char"`
 	}
-	if err := p.typeArgs(&t); err != nil {
-		return t, err
-	}
-	return p.dims(t)
+	err := p.typeArgs(&t)
+	p.dims(&t)
+	return t, err
 }
 
 func (p *parser) typeArgs(t *Type) error {
@@ -413,11 +397,11 @@ func (p *parser) typeArgs(t *Type) error {
 	}
 }
 
-func (p *parser) dims(t Type) (Type, error) {
+// dims parses the brackets of an array type.
+func (p *parser) dims(t *Type) {
 	for p.d == PostgreSQL && p.accept("[", "]") {
 		t.Dims++
 	}
-	return t, nil
 }
 
 // infix parses the operator after left and its operands, if it binds at least as tightly as power.
@@ -440,10 +424,7 @@ func (p *parser) infixSymbol(left Expr, sym string, power int) (Expr, bool, erro
 		return Expr{Cast: &t, Args: []Expr{left}}, true, err
 	case sym == "[" && p.d == PostgreSQL:
 		p.advance()
-		index, err := p.expr(0)
-		if err == nil {
-			err = p.expect("]")
-		}
+		index, err := p.exprBefore("]")
 		return Expr{Op: "SUBSCRIPT", Args: []Expr{left, index}}, true, err
 	}
 	own := p.power(sym)
@@ -454,10 +435,7 @@ func (p *parser) infixSymbol(left Expr, sym string, power int) (Expr, bool, erro
 	op := canonical(p.d, sym)
 	for _, quantifier := range []string{"any", "all"} {
 		if p.d == PostgreSQL && p.accept(quantifier, "(") {
-			array, err := p.expr(0)
-			if err == nil {
-				err = p.expect(")")
-			}
+			array, err := p.exprBefore(")")
 			return Expr{Op: op + " " + strings.ToUpper(quantifier), Args: []Expr{left, array}}, true, err
 		}
 	}
@@ -619,7 +597,7 @@ func (p *parser) collation(e *Expr) error {
 	if t.kind == word && t.text == "pg_catalog" && p.accept(".") {
 		t = p.advance()
 	}
-	if !slices.Contains([]tokenKind{word, quoted}, t.kind) || p.peek().text == "." {
+	if t.kind != word && t.kind != quoted || p.peek().text == "." {
 		return errNotAllowed
 	}
 	e.Args = append(e.Args, literal("string", t.text))

@@ -251,13 +251,13 @@ func isLetter(c byte) bool {
 
 // isNumber reports whether s is a decimal number without a sign.
 func isNumber(s string) bool {
-	digits, mantissa, exponent := 0, true, false
+	digits, point, exponent := 0, false, false
 	for i := range len(s) {
 		switch c := s[i]; {
 		case isDigit(c):
 			digits++
-		case c == '.' && mantissa && !exponent:
-			mantissa = false
+		case c == '.' && !point && !exponent:
+			point = true
 		case (c == 'e' || c == 'E') && digits > 0 && !exponent:
 			exponent, digits = true, 0
 		case signsExponent(s, i):
