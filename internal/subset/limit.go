@@ -29,23 +29,22 @@ func chooseWithin(ctx context.Context, g Graph, want engine.Subset, s Server, d 
 	if limit < w.total {
 		percent = rounded(100 * limit / w.total)
 	}
-	for n := range attempts {
+	for n := 1; ; n++ {
 		if c, err = chooseOnce(ctx, g, engine.Subset{Percent: percent}, s, d); err != nil {
 			return nil, err
 		}
 		kept, err := w.kept(ctx, c)
-		if err != nil || kept <= limit || n == attempts-1 {
+		if err != nil || kept <= limit || n == attempts {
 			return c, err
 		}
 		if err := c.drop(ctx); err != nil {
 			return nil, err
 		}
-		if percent *= 0.95 * limit / kept; n >= attempts/2-1 {
+		if percent *= 0.95 * limit / kept; n >= attempts/2 {
 			percent /= 2
 		}
 		percent = rounded(percent)
 	}
-	return c, nil
 }
 
 // rounded reduces a percentage slightly and rounds it to three digits for display, but never to 0.

@@ -50,7 +50,8 @@ func (c *Choice) referenced(k ForeignKey) string {
 }
 
 // Rows are added to a table only if it has less than minShare of its share, and removed only if it
-// has more than maxShare, because both separate rows that were selected together.
+// has more than maxShare, because adding and removing rows separates rows that were selected
+// together.
 const (
 	minShare = 0.9
 	maxShare = 1.25

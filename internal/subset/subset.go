@@ -100,10 +100,9 @@ func NewPlan(g Graph, want engine.Subset) (Plan, error) {
 	}
 	w := newNetwork(g)
 	var shared []int // the tables that are subject to the percentage
-	for part := range w.components() {
-		named := slices.ContainsFunc(part, func(i int) bool { return p.Where[i] != "" })
+	for _, part := range w.components() {
 		switch {
-		case named:
+		case slices.ContainsFunc(part, func(i int) bool { return p.Where[i] != "" }):
 		case want.Percent > 0:
 			shared = append(shared, part...)
 			for _, i := range w.startTables(part, g) {
@@ -253,24 +252,17 @@ func (w *network) reachable(from []int, next ...[][]int) map[int]bool {
 	return seen
 }
 
-// components yields the connected components of the graph.
-func (w *network) components() func(yield func([]int) bool) {
-	return func(yield func([]int) bool) {
-		done := map[int]bool{}
-		for v := range w.n {
-			if done[v] {
-				continue
-			}
-			var part []int
-			for u := range w.reachable([]int{v}, w.children, w.parents) {
-				part, done[u] = append(part, u), true
-			}
-			slices.Sort(part)
-			if !yield(part) {
-				return
-			}
+// components returns the connected components of the graph.
+func (w *network) components() (all [][]int) {
+	done := map[int]bool{}
+	for v := range w.n {
+		if !done[v] {
+			part := w.reachable([]int{v}, w.children, w.parents)
+			all = append(all, slices.Sorted(maps.Keys(part)))
+			maps.Copy(done, part)
 		}
 	}
+	return all
 }
 
 // startTables returns the starting tables of a connected part for a percentage. Of the tables that
@@ -304,13 +296,7 @@ func (w *network) startTables(part []int, g Graph) []int {
 			continue
 		}
 		chosen = append(chosen, t.tables...)
-		var below []int
-		for v := range t.below {
-			below = append(below, v)
-		}
-		for v := range w.reachable(below, w.parents) {
-			covered[v] = true
-		}
+		maps.Copy(covered, w.reachable(slices.Collect(maps.Keys(t.below)), w.parents))
 	}
 	return chosen
 }
