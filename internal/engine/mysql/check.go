@@ -206,19 +206,11 @@ func (r *reader) calls(function string) bool {
 // compound statement that ends with END. The server also rejects a second statement.
 func (r *reader) oneStatement() bool {
 	tokens := r.tokens
-	if n := len(tokens); n > 0 && tokens[n-1].kind == signToken && tokens[n-1].value == ";" {
+	if n := len(tokens); n > 0 && tokens[n-1].isSign(";") {
 		tokens = tokens[:n-1]
 	}
-	body := &reader{r.text, tokens}
-	if !body.has(";") {
-		return true
-	}
-	for i := max(0, len(tokens)-3); i < len(tokens); i++ { // END, END IF, END label
-		if (&reader{r.text, tokens[i:]}).is("END") {
-			return true
-		}
-	}
-	return false
+	body, last := &reader{r.text, tokens}, &reader{r.text, tokens[max(0, len(tokens)-3):]}
+	return !body.has(";") || last.has("END") // END, END IF or END label
 }
 
 // checkTable checks that a table's columns and options refer to no other database, no files, no
@@ -230,7 +222,7 @@ func checkTable(body *reader) error {
 	for i, t := range body.tokens {
 		rest := &reader{body.text, body.tokens[i:]}
 		if t.kind == wordToken && !isDigit(t.value[0]) || t.kind == nameToken {
-			if len(rest.tokens) > 1 && rest.tokens[1].kind == signToken && rest.tokens[1].value == "." {
+			if len(rest.tokens) > 1 && rest.tokens[1].isSign(".") {
 				return fmt.Errorf("it names a database")
 			}
 		}

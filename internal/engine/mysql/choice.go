@@ -15,8 +15,8 @@ type omissions struct {
 	omitted schema.Schema          // only Omitted is set
 }
 
-// leaveOut removes from the definitions the objects that a choice leaves out. It returns the tables
-// to read: those whose rows are not left out.
+// leaveOut removes the objects that a choice leaves out from the definitions. It returns the tables
+// whose rows are read, and the omissions.
 func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engine.Table, left omissions, err error) {
 	if c.Empty() {
 		return tables, left, nil
@@ -105,9 +105,9 @@ func (l *omissions) removeKeys(s *structure) error {
 	return nil
 }
 
-// withoutKeys removes from a table's definition, which a server wrote, the foreign keys to tables
-// for which leftOut returns true, and returns the names of these keys. Keys to tables in other
-// databases remain.
+// withoutKeys removes the foreign keys to tables for which leftOut returns true from a table's
+// definition, which a server wrote. It also returns the names of these keys. Keys to tables in
+// other databases remain.
 func withoutKeys(text string, leftOut func(table string) bool) (string, []string, error) {
 	items, err := listItems(text)
 	if err != nil {
@@ -148,17 +148,8 @@ func listItems(text string) (all []listItem, err error) {
 			return nil, err
 		}
 		i = t.to
-		sign := ""
-		if t.kind == signToken {
-			sign = t.value
-		}
-		switch sign {
-		case "(":
-			depth++
-		case ")":
-			depth--
-		}
-		if sign == "," && depth == 1 || depth == 0 && sign == ")" {
+		depth += t.nesting()
+		if t.isSign(",") && depth == 1 || t.isSign(")") && depth == 0 {
 			if item != nil {
 				item.to = t.from
 				all = append(all, *item)
@@ -239,10 +230,10 @@ func tablesIn(tokens []token) (all []string) {
 		if t.kind != nameToken || i == 0 || i+1 < len(tokens) && tokens[i+1].value == "." {
 			continue
 		}
-		switch before := tokens[i-1]; {
-		case before.kind == wordToken && (strings.EqualFold(before.value, "from") ||
-			strings.HasSuffix(strings.ToLower(before.value), "join")),
-			before.kind == signToken && (before.value == "(" || before.value == ","):
+		before := tokens[i-1]
+		word := strings.ToLower(before.value)
+		if before.kind == wordToken && (word == "from" || strings.HasSuffix(word, "join")) ||
+			before.isSign("(") || before.isSign(",") {
 			all = append(all, t.value)
 		}
 	}

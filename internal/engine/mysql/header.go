@@ -50,7 +50,8 @@ func readHeader(text string, m lexMode) (header, error) {
 		return h, errUnknownObject(text)
 	}
 	r.accept("OR", "REPLACE")
-	if !h.modifiers(r) || !h.readKind(r) {
+	h.modifiers(r)
+	if !h.readKind(r) {
 		return h, errUnknownObject(text)
 	}
 	r.accept("IF", "NOT", "EXISTS")
@@ -67,7 +68,7 @@ func errUnknownObject(text string) error {
 }
 
 // modifiers reads the words between CREATE and the kind of object.
-func (h *header) modifiers(r *reader) bool {
+func (h *header) modifiers(r *reader) {
 	for {
 		switch {
 		case r.is("DEFINER", "="):
@@ -86,7 +87,7 @@ func (h *header) modifiers(r *reader) bool {
 		case r.accept("AGGREGATE"):
 			h.aggregate = true
 		default:
-			return true
+			return
 		}
 	}
 }

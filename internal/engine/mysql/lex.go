@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -85,7 +86,7 @@ func lexOne(text string, i int, m lexMode) (token, error) {
 		}
 		t.to, err = after(text, i+2, "*/")
 	case c == '#', c == '-' && isDashComment(text[i:]):
-		t.to = lineEnd(text, i)
+		t.to, _ = after(text, i, "\n")
 	case c == '`':
 		t.kind = nameToken
 		t.value, t.to, err = enclosed(text, i, false)
@@ -110,7 +111,7 @@ func lexOne(text string, i int, m lexMode) (token, error) {
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 func isWordByte(c byte) bool {
-	return c >= 0x80 || c == '_' || c == '$' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	return c >= 0x80 || c == '_' || c == '$' || isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
 // executable reports whether text begins with a comment whose content servers execute.
@@ -124,14 +125,8 @@ func isDashComment(text string) bool {
 	return strings.HasPrefix(text, "--") && (len(text) == 2 || text[2] <= ' ' || text[2] == 0x7f)
 }
 
-func lineEnd(text string, i int) int {
-	if at := strings.IndexByte(text[i:], '\n'); at >= 0 {
-		return i + at + 1
-	}
-	return len(text)
-}
-
-// after returns the position after the next mark.
+// after returns the position after the next mark. If there is none, it returns an error and the end
+// of the text.
 func after(text string, i int, mark string) (int, error) {
 	at := strings.Index(text[i:], mark)
 	if at < 0 {
@@ -190,7 +185,7 @@ func unescaped(c byte) string {
 func expandComments(text string, m lexMode, run func(mariadb bool, version int) bool) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); {
-		if !strings.HasPrefix(text[i:], "/*") || !executable(text[i:]) {
+		if !executable(text[i:]) {
 			t, err := lexOne(text, i, m)
 			if err != nil {
 				return "", err
@@ -205,7 +200,7 @@ func expandComments(text string, m lexMode, run func(mariadb bool, version int) 
 			i++
 		}
 		version, digits := 0, 0
-		for ; digits < 6 && i < len(text) && '0' <= text[i] && text[i] <= '9'; digits++ {
+		for ; digits < 6 && i < len(text) && isDigit(text[i]); digits++ {
 			version = version*10 + int(text[i]-'0')
 			i++
 		}
@@ -294,34 +289,26 @@ func (r *reader) accept(words ...string) bool {
 	return true
 }
 
-// name consumes a name, with or without quotes.
-func (r *reader) name() (string, bool) {
+// valueOf consumes a token of one of these kinds.
+func (r *reader) valueOf(kinds ...tokenKind) (string, bool) {
 	t := r.peek()
-	if t.kind != nameToken && t.kind != wordToken {
+	if !slices.Contains(kinds, t.kind) {
 		return "", false
 	}
 	r.skip()
 	return t.value, true
 }
+
+// name consumes a name, with or without quotes.
+func (r *reader) name() (string, bool) { return r.valueOf(nameToken, wordToken) }
+
+// quoted consumes a string.
+func (r *reader) quoted() (string, bool) { return r.valueOf(textToken) }
 
 // word consumes a word and returns it in lower case.
 func (r *reader) word() (string, bool) {
-	t := r.peek()
-	if t.kind != wordToken {
-		return "", false
-	}
-	r.skip()
-	return strings.ToLower(t.value), true
-}
-
-// quoted consumes a string.
-func (r *reader) quoted() (string, bool) {
-	t := r.peek()
-	if t.kind != textToken {
-		return "", false
-	}
-	r.skip()
-	return t.value, true
+	w, ok := r.valueOf(wordToken)
+	return strings.ToLower(w), ok
 }
 
 // group consumes a group in parentheses and returns a reader of its tokens.
@@ -340,12 +327,15 @@ func (r *reader) group() (*reader, bool) {
 	return nil, false
 }
 
+// isSign reports whether the token is this character outside quotes.
+func (t token) isSign(c string) bool { return t.kind == signToken && t.value == c }
+
 // nesting returns 1 for an opening parenthesis, -1 for a closing one, and 0 for other tokens.
 func (t token) nesting() int {
 	switch {
-	case t.kind == signToken && t.value == "(":
+	case t.isSign("("):
 		return 1
-	case t.kind == signToken && t.value == ")":
+	case t.isSign(")"):
 		return -1
 	}
 	return 0
@@ -357,7 +347,7 @@ func (r *reader) items() []*reader {
 	depth, from := 0, 0
 	for i, t := range r.tokens {
 		depth += t.nesting()
-		if depth == 0 && t.kind == signToken && t.value == "," {
+		if depth == 0 && t.isSign(",") {
 			all = append(all, &reader{r.text[:t.from], r.tokens[from:i]})
 			from = i + 1
 		}

@@ -46,10 +46,8 @@ func isDelimiterLine(rest string) bool {
 // byte.
 func tokenLength(text string) int {
 	end := func(from int, mark string) int {
-		if at := strings.Index(text[min(from, len(text)):], mark); at >= 0 {
-			return from + at + len(mark)
-		}
-		return len(text)
+		at, _ := after(text, from, mark) // or the end of the text
+		return at
 	}
 	switch {
 	case strings.HasPrefix(text, "/*"):

@@ -208,9 +208,8 @@ func namesDatabase(text string, m lexMode, databases []string) bool {
 		return true
 	}
 	for i := range max(0, len(tokens)-1) {
-		t, dot := tokens[i], tokens[i+1]
-		first := i == 0 || tokens[i-1].kind != signToken || tokens[i-1].value != "."
-		if (t.kind == wordToken || t.kind == nameToken) && dot.kind == signToken && dot.value == "." && first &&
+		t, first := tokens[i], i == 0 || !tokens[i-1].isSign(".")
+		if (t.kind == wordToken || t.kind == nameToken) && tokens[i+1].isSign(".") && first &&
 			slices.ContainsFunc(databases, func(d string) bool { return strings.EqualFold(d, t.value) }) {
 			return true
 		}
