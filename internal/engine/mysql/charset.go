@@ -114,8 +114,8 @@ var charsets = sync.OnceValue(func() map[string]*charset.Charset {
 	all := map[string]*charset.Charset{}
 	for name, m := range map[string]*charmap.Charmap{
 		"greek": charmap.ISO8859_7, "hebrew": charmap.ISO8859_8, "cp1250": charmap.Windows1250,
-		"cp1251": charmap.Windows1251,
-		"cp1256": charmap.Windows1256, "cp1257": charmap.Windows1257, "tis620": charmap.Windows874,
+		"cp1251": charmap.Windows1251, "cp1256": charmap.Windows1256, "cp1257": charmap.Windows1257,
+		"tis620": charmap.Windows874,
 	} {
 		all[name] = charset.Single(name, m)
 	}

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"snap"
@@ -103,8 +102,7 @@ func (e encryption) config(host string) (*tls.Config, error) {
 }
 
 func errUnreadable(path string, err error) error {
-	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("there is no usable PEM certificate or key in %s",
-		path),
+	return &snap.Error{Code: snap.CodeUsage, Detail: "there is no usable PEM certificate or key in " + path,
 		Hint: "check tls-ca, tls-cert and tls-key in the URL", Cause: err}
 }
 
@@ -130,20 +128,10 @@ func (d *database) fromOptionFile(path string, hostGiven bool) error {
 	if d.user != "" && options["user"] != "" && d.user != options["user"] {
 		return nil
 	}
-	fill := func(into *string, name string) {
-		if *into == "" {
-			*into = options[name]
-		}
-	}
-	fill(&d.user, "user")
-	fill(&d.password, "password")
+	d.user, d.password = cmp.Or(d.user, options["user"]), cmp.Or(d.password, options["password"])
 	if !hostGiven && d.socket == "" {
-		fill(&d.socket, "socket")
-		for name, into := range map[string]*string{"host": &d.host, "port": &d.port} {
-			if options[name] != "" {
-				*into = options[name]
-			}
-		}
+		d.socket = options["socket"]
+		d.host, d.port = cmp.Or(options["host"], d.host), cmp.Or(options["port"], d.port)
 	}
 	if d.tls == (encryption{}) {
 		d.tls = encryption{options["ssl-mode"], options["ssl-ca"], options["ssl-cert"], options["ssl-key"]}
@@ -159,7 +147,6 @@ func clientOptions(path string) map[string]string {
 		return options
 	}
 	defer file.Close()
-	known := []string{"user", "password", "host", "port", "socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"}
 	group := ""
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		line := strings.TrimSpace(lines.Text())
@@ -169,7 +156,7 @@ func clientOptions(path string) map[string]string {
 		}
 		name, value, ok := strings.Cut(line, "=")
 		name = strings.ReplaceAll(strings.TrimSpace(name), "_", "-")
-		if ok && group == "client" && slices.Contains(known, name) {
+		if ok && group == "client" {
 			options[name] = optionValue(value)
 		}
 	}

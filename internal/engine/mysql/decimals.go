@@ -53,8 +53,8 @@ func (s *scratch) withDecimals(one statement) statement {
 	return one
 }
 
-// longNumber reports whether b has enough consecutive digits for a number that no 64-bit integer
-// can hold: as many as the smallest signed one has.
+// longNumber reports whether b has 19 consecutive digits, the fewest that a number can have that no
+// 64-bit integer can hold.
 func longNumber(b []byte) bool {
 	n := 0
 	for _, c := range b {

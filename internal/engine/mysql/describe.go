@@ -131,13 +131,13 @@ func (t *tableReader) item(r *reader) error {
 	case r.accept("PRIMARY", "KEY"):
 		t.index(r, schema.Index{Name: "PRIMARY"})
 	case r.accept("UNIQUE", "KEY"):
-		t.namedIndex(r, schema.Index{Unique: true})
+		t.index(r, schema.Index{Unique: true})
 	case r.accept("FULLTEXT", "KEY"):
-		t.namedIndex(r, schema.Index{Method: "fulltext"})
+		t.index(r, schema.Index{Method: "fulltext"})
 	case r.accept("SPATIAL", "KEY"):
-		t.namedIndex(r, schema.Index{Method: "spatial"})
+		t.index(r, schema.Index{Method: "spatial"})
 	case r.accept("KEY"):
-		t.namedIndex(r, schema.Index{})
+		t.index(r, schema.Index{})
 	case r.accept("FOREIGN", "KEY"):
 		t.foreignKey(r, name)
 	case r.accept("CHECK"):
@@ -281,14 +281,12 @@ var types = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// namedIndex reads an index with its name.
-func (t *tableReader) namedIndex(r *reader, x schema.Index) {
-	x.Name, _ = r.name()
-	t.index(r, x)
-}
-
-// index parses the columns of an index and its options.
+// index parses the columns of an index and its options. If x has no name, index first parses the
+// name.
 func (t *tableReader) index(r *reader, x schema.Index) {
+	if x.Name == "" {
+		x.Name, _ = r.name()
+	}
 	columns, ok := r.group()
 	if !ok {
 		t.program("index", x.Name)
@@ -403,7 +401,9 @@ func (t *tableReader) options(r *reader) error {
 		case r.accept("WITH", "SYSTEM", "VERSIONING"):
 			t.program("system versioning", t.table.Name.Name)
 		case r.accept("PARTITION", "BY"):
-			t.partitions(r)
+			if t.table.Partitions = readPartitions(r); t.table.Partitions == nil {
+				t.program("partitioning", t.table.Name.Name)
+			}
 			return nil
 		case r.accept("DEFAULT"), r.accept(","):
 		default:
@@ -445,9 +445,8 @@ func optionPattern(name string) *regexp.Regexp {
 	case "engine", "charset", "collate", "row_format", "compression":
 		return anyWord
 	case "auto_increment", "key_block_size", "stats_persistent", "stats_auto_recalc", "stats_sample_pages", "checksum",
-		"delay_key_write", "pack_keys",
-		"max_rows", "min_rows", "avg_row_length", "page_checksum", "transactional", "page_compressed",
-		"page_compression_level":
+		"delay_key_write", "pack_keys", "max_rows", "min_rows", "avg_row_length", "page_checksum", "transactional",
+		"page_compressed", "page_compression_level":
 		return digitsOrDefault
 	}
 	return nil
@@ -458,34 +457,25 @@ var (
 	digitsOrDefault = regexp.MustCompile(`^([0-9]{1,20}|[Dd][Ee][Ff][Aa][Uu][Ll][Tt])$`)
 )
 
-// partitions parses how a table is partitioned. If a description does not support the method, the
-// partitioning is recorded as a program, and the table is described as not partitioned.
-func (t *tableReader) partitions(r *reader) {
-	p, ok := readPartitions(r)
-	if !ok {
-		t.program("partitioning", t.table.Name.Name)
-		return
-	}
-	t.table.Partitions = p
-}
-
-func readPartitions(r *reader) (*schema.Partitions, bool) {
+// readPartitions parses how a table is partitioned. It returns nil for partitioning that
+// descriptions do not support.
+func readPartitions(r *reader) *schema.Partitions {
 	p := &schema.Partitions{Linear: r.accept("LINEAR")}
 	p.Method, _ = r.word()
 	columns := r.accept("COLUMNS") || p.Method == "key"
 	if !slices.Contains([]string{"range", "list", "hash", "key"}, p.Method) {
-		return nil, false
+		return nil
 	}
 	of, ok := r.group()
 	if !ok {
-		return nil, false
+		return nil
 	}
 	if columns {
 		for _, name := range nameList(of) {
 			p.Columns = append(p.Columns, schema.KeyColumn{Name: name})
 		}
 	} else if p.Expr = partitionExpr(of); p.Expr == nil {
-		return nil, false
+		return nil
 	}
 	if r.accept("PARTITIONS") {
 		count, _ := r.word()
@@ -495,12 +485,15 @@ func readPartitions(r *reader) (*schema.Partitions, bool) {
 		for _, item := range list.items() {
 			part, ok := readPart(item, p.Method)
 			if !ok {
-				return nil, false
+				return nil
 			}
 			p.Parts = append(p.Parts, part)
 		}
 	}
-	return p, r.ended()
+	if !r.ended() {
+		return nil
+	}
+	return p
 }
 
 // partitionExpr parses the partitioning expression. A name may be unquoted.
@@ -622,19 +615,16 @@ func (t *tableReader) removePeriod() {
 
 // removeAutoIncrement records AUTO_INCREMENT as a program if the key that it needs was removed.
 func (t *tableReader) removeAutoIncrement() {
-	var keyed []string
+	var keyed []schema.KeyColumn
 	for _, k := range t.table.Keys {
-		for _, c := range k.Columns {
-			keyed = append(keyed, c.Name)
-		}
+		keyed = append(keyed, k.Columns...)
 	}
 	for _, x := range t.table.Indexes {
-		for _, c := range x.Columns {
-			keyed = append(keyed, c.Name)
-		}
+		keyed = append(keyed, x.Columns...)
 	}
 	for i, c := range t.table.Columns {
-		if c.Identity != nil && !slices.Contains(keyed, c.Name) && t.asProgram("auto_increment", c.Name) {
+		same := func(k schema.KeyColumn) bool { return k.Name == c.Name }
+		if c.Identity != nil && !slices.ContainsFunc(keyed, same) && t.asProgram("auto_increment", c.Name) {
 			t.table.Columns[i].Identity = nil
 		}
 	}

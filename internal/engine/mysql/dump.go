@@ -38,14 +38,14 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	return d.dump(ctx, w, o, nil)
 }
 
-// Dump implements [engine.Dumper]. The copy has no history of system-versioned tables, because SQL
-// cannot change history and masking adds originals to it. The copy has the events of the restored
-// dump, which do not exist in the scratch database because they would run there.
+// Dump implements [engine.Dumper]. The new dump has no history of system-versioned tables, because
+// SQL cannot change the history, and masking adds the originals to it. The new dump has the events
+// of the restored one, which do not exist in the scratch database because they would run there.
 func (s *scratch) Dump(ctx context.Context, w io.Writer, o engine.Options) (engine.Info, error) {
 	return s.db.dump(ctx, w, o, s)
 }
 
-// dump writes a dump of a database. masked is its scratch, or nil if it is not a scratch database.
+// dump writes a dump of a database. masked is the scratch database, or nil for any other database.
 func (d database) dump(ctx context.Context, w io.Writer, o engine.Options, masked *scratch) (engine.Info, error) {
 	db, err := d.open(d.name)
 	if err != nil {
@@ -135,8 +135,8 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	return info, err
 }
 
-// loadWarnings returns warnings if only this user could load the dump, because a load by other users
-// would fail its checks.
+// loadWarnings returns warnings if only this user could load the dump, because it would fail the
+// checks of a load by another user.
 func loadWarnings(parts structure, info engine.Info) []string {
 	mariadb := strings.Contains(info.ServerVersion, "MariaDB")
 	_, data := statementsFor(info.Schema, mariadb)

@@ -23,7 +23,8 @@ func statementsFor(d *schema.Schema, mariadb bool) (structure, error) {
 		return s, err
 	}
 	if len(d.Sequences) > 0 && !mariadb {
-		return s, errOtherKind("sequences, which MySQL does not have")
+		return s, &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot has sequences, which MySQL does not have",
+			Hint: "load the snapshot into the kind of server that it was built from; nothing was replaced"}
 	}
 	for _, q := range d.Sequences {
 		text, err := sequenceSQL(q)
@@ -49,11 +50,6 @@ func errNoDescription() error {
 			"tables, so it cannot be loaded",
 		Hint: "ask its owner to rebuild it with a current snapcli",
 	}
-}
-
-func errOtherKind(what string) error {
-	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot has " + what,
-		Hint: "load the snapshot into the kind of server that it was built from; nothing was replaced"}
 }
 
 func badSchema(format string, args ...any) error {
@@ -164,9 +160,7 @@ func (g *generator) column(c schema.Column) error {
 	if c.Identity != nil {
 		text += " AUTO_INCREMENT"
 	}
-	if c.Comment != "" {
-		text += " COMMENT " + quoteText(c.Comment)
-	}
+	text += commentSQL(c.Comment)
 	if c.Check != nil {
 		check, err := c.Check.SQL(schema.MySQL)
 		if err != nil {
@@ -219,7 +213,7 @@ func isNow(e schema.Expr) bool {
 }
 
 // isOwnNow reports whether the column's default is the current time in the column's own precision.
-// Servers accept it without parentheses, and write it so.
+// Servers accept and write such a default without parentheses.
 func isOwnNow(c schema.Column) bool {
 	same := func(e schema.Expr, arg string) bool { return e.Literal != nil && e.Literal.Value == arg }
 	return isNow(*c.Default) && (c.Type.Name == "timestamp" || c.Type.Name == "datetime") &&
@@ -228,19 +222,22 @@ func isOwnNow(c schema.Column) bool {
 
 // defaultSQL writes a default. Some types accept a constant only in parentheses.
 func defaultSQL(c schema.Column) (string, error) {
-	value, err := c.Default.SQL(schema.MySQL)
-	if err != nil {
-		return "", err
+	value, err := exprSQL(*c.Default)
+	constant := c.Default.Literal != nil || negative(*c.Default)
+	if constant && !needsParentheses(c.Type.Name) || isOwnNow(c) {
+		return value, err
 	}
-	literal := c.Default.Literal != nil || negative(*c.Default)
-	if literal && c.Default.Literal != nil && c.Default.Literal.Kind == "string" {
-		value = quoteText(c.Default.Literal.Value)
+	return "(" + value + ")", err
+}
+
+// exprSQL writes an expression. Unlike [schema.Expr.SQL], it writes a string constant with
+// [quoteText].
+func exprSQL(e schema.Expr) (string, error) {
+	text, err := e.SQL(schema.MySQL)
+	if e.Literal != nil && e.Literal.Kind == "string" {
+		text = quoteText(e.Literal.Value)
 	}
-	plain := literal && !needsParentheses(c.Type.Name) || isOwnNow(c)
-	if !plain {
-		value = "(" + value + ")"
-	}
-	return value, nil
+	return text, err
 }
 
 // needsParentheses reports whether MySQL requires parentheses around a constant default of a column
@@ -257,8 +254,7 @@ func typeSQL(t schema.Type) (string, error) {
 	if !types()[t.Name] || t.Schema != "" || t.Own || t.Extension != "" || t.Dims != 0 {
 		return "", badSchema("%.40q is not a column type", t.Name)
 	}
-	text := t.Name
-	args := slices.Clone(t.Args)
+	text, args := t.Name, t.Args
 	for _, a := range args {
 		if !digitsOrDefault.MatchString(a) {
 			return "", badSchema("%.40q is not a valid length of a type", a)
@@ -498,17 +494,15 @@ func (g *generator) partitionBy(p *schema.Partitions) (string, error) {
 		expr, err := p.Expr.SQL(schema.MySQL)
 		return text + " (" + expr + ")", err
 	}
+	var columns []string
 	for _, c := range p.Columns {
 		if !g.has(c.Name) {
 			return "", badSchema("the table %q is partitioned by a column that it does not have", g.table.Name.Name)
 		}
+		columns = append(columns, c.Name)
 	}
 	if p.Method != "key" {
 		text += " COLUMNS"
-	}
-	var columns []string
-	for _, c := range p.Columns {
-		columns = append(columns, c.Name)
 	}
 	return text + " (" + quoteNames(columns) + ")", nil
 }
@@ -547,12 +541,9 @@ func valuesSQL(values []schema.Expr) (string, error) {
 			all = append(all, "MAXVALUE")
 			continue
 		}
-		text, err := v.SQL(schema.MySQL)
+		text, err := exprSQL(v)
 		if err != nil {
 			return "", err
-		}
-		if v.Literal != nil && v.Literal.Kind == "string" {
-			text = quoteText(v.Literal.Value)
 		}
 		all = append(all, text)
 	}

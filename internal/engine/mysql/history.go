@@ -103,12 +103,7 @@ func historyLost(tables []string) string {
 }
 
 func (s structure) hasHistory() bool {
-	for _, t := range s.Tables {
-		if t.Period != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Tables, func(t definition) bool { return t.Period != nil })
 }
 
 // periodOf returns a table's period, or nil if its rows have none.

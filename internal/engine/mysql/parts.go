@@ -39,16 +39,10 @@ func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error
 // the ranges contain every row. It returns a single empty condition if it cannot determine the
 // ranges.
 func ranges(column, low, high string, n int) []string {
-	from, err := strconv.ParseInt(low, 10, 64)
-	if err != nil {
-		return []string{""}
-	}
-	to, err := strconv.ParseInt(high, 10, 64)
-	if err != nil {
-		return []string{""}
-	}
+	from, errLow := strconv.ParseInt(low, 10, 64)
+	to, errHigh := strconv.ParseInt(high, 10, 64)
 	step := (uint64(to) - uint64(from)) / uint64(n)
-	if step == 0 {
+	if errLow != nil || errHigh != nil || step == 0 {
 		return []string{""}
 	}
 	all := []string{fmt.Sprintf(" WHERE %s < %d", column, from+int64(step))}

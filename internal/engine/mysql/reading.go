@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -55,16 +56,11 @@ func (r *dumpReading) Tables() []engine.Table { return r.tables }
 // Definitions implements [engine.Reading].
 func (r *dumpReading) Definitions() []engine.Definition {
 	var all []engine.Definition
-	for _, list := range []struct {
-		kind string
-		of   []definition
-	}{{"sequence", r.parts.Sequences}, {"table", r.parts.Tables}, {"", r.parts.Routines},
-		{"trigger", r.parts.Triggers}, {"view", r.parts.Views}, {"event", r.parts.Events}} {
-		for _, d := range list.of {
-			one := engine.Definition{Kind: list.kind, Name: d.Name, On: d.On, Text: d.SQL}
-			if list.kind == "" {
-				one.Kind = strings.ToLower(d.Kind)
-			}
+	for _, list := range append([]programList{{"sequence", r.parts.Sequences}, {"table", r.parts.Tables}},
+		r.parts.programLists()...) {
+		for _, d := range list.definitions {
+			one := engine.Definition{Kind: cmp.Or(strings.ToLower(d.Kind), list.kind), Name: d.Name, On: d.On,
+				Text: d.SQL}
 			if list.kind == "table" {
 				one.Text = nextNumber.ReplaceAllString(d.SQL, "")
 			}

@@ -72,8 +72,7 @@ func (r *refill) run(ctx context.Context, dump engine.Dump) (err error) {
 		return err
 	}
 	r.s.describeRows(dump.Info.Schema)
-	if r.c, err = session(ctx, r.s.server, "SET SESSION foreign_key_checks = 0",
-		setEnglish); err != nil {
+	if r.c, err = session(ctx, r.s.server, "SET SESSION foreign_key_checks = 0", setEnglish); err != nil {
 		return err
 	}
 	defer endSession(r.c)

@@ -209,7 +209,7 @@ type tableMasks struct {
 	drop    bool
 	columns []engine.Mask
 	rows    []*engine.BoundMask // by column, or empty
-	members []*members          // by column, or empty
+	members []*members          // by column
 }
 
 func (m *masker) masks(table string) (all tableMasks, err error) {
@@ -306,6 +306,7 @@ func (m *masker) masksOf(s statement) (tableMasks, error) {
 	}
 	masks, err := m.masks(s.table)
 	masks.columns = append(masks.columns, make([]engine.Mask, len(s.columns)-len(masks.columns))...)
+	masks.members = append(masks.members, make([]*members, len(s.columns)-len(masks.members))...)
 	return masks, err
 }
 
@@ -334,11 +335,7 @@ func mask(s statement, masks tableMasks) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			var of *members
-			if i < len(masks.members) {
-				of = masks.members[i]
-			}
-			if out, err = appendMasked(out, f, mask, of); err != nil {
+			if out, err = appendMasked(out, f, mask, masks.members[i]); err != nil {
 				return nil, err
 			}
 		}

@@ -4,11 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// hiddenWarnings returns a warning about objects that the server silently hides from this user. It
-// hides all triggers, events or routines from a user who has no privileges on them.
+// hiddenWarnings returns a warning about objects that the server silently hides from this user. A
+// server hides all triggers, events or routines from a user who has no privileges on them.
 func hiddenWarnings(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	grants, err := queryStrings(ctx, db, "SHOW GRANTS")
 	if err != nil {
@@ -42,11 +43,8 @@ func hiddenWarnings(ctx context.Context, db *sql.DB, name string) ([]string, err
 		{"events", []string{"EVENT"}},
 		{"routines", []string{"SHOW_ROUTINE", "SHOW CREATE ROUTINE", "EXECUTE", "ALTER ROUTINE", "CREATE ROUTINE"}},
 	} {
-		has := false
-		for _, right := range kind.rights {
-			has = has || strings.Contains(rights.String(), right)
-		}
-		if !has {
+		has := func(right string) bool { return strings.Contains(rights.String(), right) }
+		if !slices.ContainsFunc(kind.rights, has) {
 			hidden = append(hidden, kind.what)
 		}
 	}

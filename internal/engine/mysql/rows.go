@@ -148,7 +148,7 @@ func query(ctx context.Context, conn any, text string) (driver.Rows, error) {
 	return preparedRows{rows, prepared}, nil
 }
 
-// preparedRows are the rows of a statement that ends with them. A server limits the number of
+// preparedRows closes its statement together with its rows, because a server limits the number of
 // prepared statements, and a database may have more tables than that.
 type preparedRows struct {
 	driver.Rows

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"snap"
@@ -248,10 +249,7 @@ func primaryKeys(ctx context.Context, c querier, database string) (columns, type
 // values identifies the rows. Equal rows are then chosen together.
 func tableOf(t engine.Table, primary, types []string) subset.Table {
 	out := subset.Table{Name: t.Name, From: quote(t.Name)}
-	direct := len(primary) > 0
-	for _, kind := range types {
-		direct = direct && kind != ""
-	}
+	direct := len(primary) > 0 && !slices.Contains(types, "")
 	hashed := func(prefix string) string {
 		parts := []string{"'x'"}
 		for _, c := range t.Columns {
@@ -284,8 +282,8 @@ func tableOf(t engine.Table, primary, types []string) subset.Table {
 	return out
 }
 
-// foreignKeys reads the foreign keys inside a database. at maps the tables' names
-// in lower case to their indexes, because some servers write names in lower case.
+// foreignKeys reads the foreign keys inside a database. at maps the tables' names in lower case to
+// their indexes, because some servers write names in lower case.
 func foreignKeys(ctx context.Context, c querier, database string, at map[string]int) ([]subset.ForeignKey, error) {
 	rows, err := c.QueryContext(ctx,
 		`SELECT constraint_name, table_name, referenced_table_name, column_name,
