@@ -142,11 +142,10 @@ func (m creator) revokeRights(ctx context.Context, database string, routines []d
 
 // loadDatabase returns the scratch database with the credentials of the account, if there is one.
 func (s *scratch) loadDatabase() database {
-	d := s.db
-	if s.account.exists() {
-		return d.withAccount(s.account)
+	if !s.account.exists() {
+		return s.db
 	}
-	return d
+	return s.db.withAccount(s.account)
 }
 
 // withAccount returns the database with the account's credentials.
@@ -189,29 +188,37 @@ func (m creator) create(ctx context.Context, kind string, d definition) error {
 	return err
 }
 
-// connect opens a connection to a database as the account, after giving the account a new password.
-// The caller must close the connection and lock the account.
-func (a account) connect(ctx context.Context, server *sql.DB, dest database) (*sql.DB, *sql.Conn, error) {
+// creator connects to a database as the account, after giving the account a new password. own is
+// the user's connection, which is used if there is no account. The caller must call done, and then
+// lock the account.
+func (a account) creator(ctx context.Context, server *sql.DB, dest database, own *sql.Conn) (m creator, done func(),
+	err error) {
+	if !a.exists() {
+		return creator{c: own}, func() {}, nil
+	}
 	a.password = newPassword()
 	for _, statement := range []string{"ALTER USER " + a.quoted() + " IDENTIFIED BY " + quoteText(a.password),
 		"ALTER USER " + a.quoted() + " ACCOUNT UNLOCK"} {
 		if _, err := server.ExecContext(ctx, statement); err != nil {
-			return nil, nil, err
+			return m, nil, err
 		}
 	}
 	if err := grantOn(ctx, server, dest.name, a); err != nil {
-		return nil, nil, err
+		return m, nil, err
 	}
 	db, err := dest.withAccount(a).open(dest.name)
 	if err != nil {
-		return nil, nil, err
+		return m, nil, err
 	}
 	c, err := session(ctx, db)
 	if err != nil {
 		db.Close()
-		return nil, nil, err
+		return m, nil, err
 	}
-	return db, c, nil
+	return creator{c: c, own: own, account: a}, func() {
+		c.Close()
+		db.Close()
+	}, nil
 }
 
 // dropUnused drops the account if it owns no programs, and locks it otherwise.
@@ -243,8 +250,7 @@ func (a account) programs(ctx context.Context, server querier) (n int, err error
 	return n, err
 }
 
-// sweepAccounts drops those accounts of ended loads that own no programs, and locks the other
-// accounts of ended loads.
+// sweepAccounts drops the accounts of ended loads that own no programs, and locks the others.
 func sweepAccounts(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 	all, err := endedAccounts(ctx, c)
 	if err != nil {

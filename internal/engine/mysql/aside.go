@@ -24,8 +24,8 @@ func (e skippedError) Error() string { return e.cause.Error() }
 func (e skippedError) Unwrap() error { return e.cause }
 
 func isSkipped(err error) bool {
-	var e skippedError
-	return errors.As(err, &e)
+	_, ok := errors.AsType[skippedError](err)
+	return ok
 }
 
 // setAside sets aside the journal of the load with this id, which could not be completed because of

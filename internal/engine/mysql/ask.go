@@ -28,8 +28,7 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 	if err == nil {
 		value, err = engine.Answer(rows)
 	}
-	var serverErr *driver.MySQLError
-	if errors.As(err, &serverErr) && ctx.Err() == nil {
+	if serverErr, ok := errors.AsType[*driver.MySQLError](err); ok && ctx.Err() == nil {
 		return "", &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + serverErr.Message,
 			Hint: "correct the SQL", Cause: err}
 	}

@@ -193,15 +193,7 @@ func (s *scratch) fillFrom(ctx context.Context, source database) error {
 	if err := s.confine(ctx); err != nil {
 		return err
 	}
-	inside, err := s.loadDatabase().open(s.db.name)
-	if err != nil {
-		return err
-	}
-	defer inside.Close()
-	if err := s.restore(ctx, inside, nil, want); err != nil {
-		return err
-	}
-	return s.requireInside(ctx)
+	return s.restore(ctx, nil, want)
 }
 
 // readSource reads the definitions of the source. If the source's programs belong to the account of

@@ -129,11 +129,7 @@ var grantText = regexp.MustCompile(`(?is)^\s*GRANT\s`)
 
 // CheckGrant implements [engine.Granter].
 func (Engine) CheckGrant(statement string) error {
-	count := 0
-	for range statements(statement) {
-		count++
-	}
-	if count != 1 || !grantText.MatchString(statement) {
+	if len(statements(statement)) != 1 || !grantText.MatchString(statement) {
 		return engine.NotGrant(statement)
 	}
 	return nil
@@ -152,8 +148,7 @@ func (s *scratch) grant(ctx context.Context) error {
 	defer endSession(c)
 	for _, statement := range s.o.Grants {
 		_, err := c.ExecContext(ctx, strings.TrimSuffix(strings.TrimSpace(statement), ";"))
-		var serverErr *driver.MySQLError
-		if errors.As(err, &serverErr) {
+		if serverErr, ok := errors.AsType[*driver.MySQLError](err); ok {
 			return &snap.Error{Code: snap.CodeDatabase, Cause: err,
 				Detail: fmt.Sprintf("the database was replaced, but the grant %q failed: %s",
 					engine.Shortened(statement), serverErr.Message),

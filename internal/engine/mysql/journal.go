@@ -240,12 +240,11 @@ func restoreTrigger(ctx context.Context, server *sql.DB, dest database, c *sql.C
 	if number(err) != erNoRight || !accountPattern.MatchString(owner.User) {
 		return err
 	}
-	db, as, err := owner.connect(ctx, server, dest)
+	m, done, err := owner.creator(ctx, server, dest, c)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	defer as.Close()
-	err = (creator{c: as, own: c, account: owner}).create(ctx, "TRIGGER", d)
+	defer done()
+	err = m.create(ctx, "TRIGGER", d)
 	return errors.Join(err, owner.dropUnused(ctx, server))
 }

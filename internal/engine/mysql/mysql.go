@@ -10,6 +10,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"database/sql"
@@ -62,15 +63,10 @@ func parse(raw string) (database, error) {
 		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is invalid",
 			Hint: "use mysql://user@host:3306/database"}
 	}
-	d := database{name: strings.Trim(u.Path, "/"), host: u.Hostname(), port: u.Port()}
+	d := database{name: strings.Trim(u.Path, "/"), host: cmp.Or(u.Hostname(), "127.0.0.1"),
+		port: cmp.Or(u.Port(), "3306")}
 	if err := d.readParameters(u.Query()); err != nil {
 		return database{}, err
-	}
-	if d.host == "" {
-		d.host = "127.0.0.1"
-	}
-	if d.port == "" {
-		d.port = "3306"
 	}
 	if u.User != nil {
 		d.user = u.User.Username()
@@ -194,8 +190,7 @@ const (
 )
 
 func number(err error) uint16 {
-	var e *driver.MySQLError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*driver.MySQLError](err); ok {
 		return e.Number
 	}
 	return 0
@@ -208,7 +203,7 @@ func (d database) failure(err error) error {
 		return err
 	}
 	e := &snap.Error{Code: snap.CodeDatabase, Cause: err}
-	var serverErr *driver.MySQLError
+	serverErr, _ := errors.AsType[*driver.MySQLError](err)
 	switch number(err) {
 	case erNoDatabase:
 		e.Code = snap.CodeNotFound
@@ -227,7 +222,6 @@ func (d database) failure(err error) error {
 		e.Detail = fmt.Sprintf("the MySQL server %s requires TLS", d.where())
 		e.Hint = "add ?tls=true to the URL, and &tls-ca=FILE if it has a private certificate authority"
 	case erDatabaseDenied, erTableDenied, erNoRight:
-		errors.As(err, &serverErr)
 		e.Detail = fmt.Sprintf("the MySQL user %q is not allowed to do this: %s", d.user, serverErr.Message)
 		e.Hint = "grant the privilege, or use another user in the target's URL"
 	case erLockTimeout:
@@ -244,7 +238,6 @@ func (d database) failure(err error) error {
 	case 0:
 		e.Detail, e.Hint = d.unreached(err)
 	default:
-		errors.As(err, &serverErr)
 		e.Detail = fmt.Sprintf("the MySQL server %s failed: %s", d.where(), serverErr.Message)
 	}
 	return e
@@ -279,8 +272,7 @@ func isDenied(err error) bool {
 // isConnectionLost reports whether an established connection broke.
 func isConnectionLost(err error) bool {
 	return errors.Is(err, driver.ErrInvalidConn) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // Check implements [engine.Engine].
@@ -314,10 +306,11 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 	if slices.ContainsFunc(info.Tables, func(t engine.Table) bool { return t.Name == engine.Unfinished }) {
 		info.Warnings = append(info.Warnings, engine.UnfinishedWarning)
 	}
-	if err := db.QueryRowContext(ctx, "SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM "+
-		"information_schema.tables WHERE table_schema = ?", name).Scan(&info.Size); err != nil {
+	state, err := databaseState(ctx, db, name)
+	if err != nil {
 		return info, err
 	}
+	info.Size, info.Connections = state.Size, state.Connections
 	if info.Empty, err = isEmpty(ctx, db, name); err != nil {
 		return info, err
 	}
@@ -342,8 +335,7 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 		return info, err
 	}
 	info.Warnings = append(info.Warnings, hidden...)
-	info.Connections, err = connectedTo(ctx, db, name)
-	return info, err
+	return info, nil
 }
 
 // isEmpty reports whether a database has no objects.
@@ -381,8 +373,7 @@ func queryStrings(ctx context.Context, db querier, query string, args ...any) ([
 
 // listTables lists the tables with their columns. It does not count rows.
 func listTables(ctx context.Context, db querier, name string) ([]engine.Table, error) {
-	list, err := queryStrings(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-		"table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name", name)
+	list, err := namesOf(ctx, db, name, "TABLE")
 	if err != nil {
 		return nil, err
 	}

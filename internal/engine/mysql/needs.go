@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,37 +23,33 @@ var (
 
 // Needs implements [engine.Inspector]. It reports nothing for a user with roles, because SHOW
 // GRANTS does not list the privileges of roles.
-func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Need, error) {
-	d, err := e.parse(raw)
-	if err != nil {
-		return nil, err
-	}
-	db, err := d.open("")
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	var account string
-	if err := db.QueryRowContext(ctx, "SELECT current_user()").Scan(&account); err != nil {
-		return nil, d.failure(err)
-	}
-	lines, err := queryStrings(ctx, db, "SHOW GRANTS")
-	if err != nil {
-		return nil, d.failure(err)
-	}
-	grants, known := readGrants(lines)
-	if !known {
-		return nil, nil
-	}
-	user, host, _ := strings.Cut(account, "@")
-	account = fmt.Sprintf("'%s'@'%s'", user, host)
-	if u == engine.ForBuild {
-		return grants.lacking(account, d.name, d.name, rightsToBuild), nil
-	}
-	// The databases that match snapcli_% are the scratch database, the replaced database and the
-	// journal.
-	return append(grants.lacking(account, d.name, d.name, rightsToLoad),
-		grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...), nil
+func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) (needs []engine.Need, err error) {
+	err = e.withServer(raw, func(d database, db *sql.DB) error {
+		var account string
+		if err := db.QueryRowContext(ctx, "SELECT current_user()").Scan(&account); err != nil {
+			return err
+		}
+		lines, err := queryStrings(ctx, db, "SHOW GRANTS")
+		if err != nil {
+			return err
+		}
+		grants, known := readGrants(lines)
+		if !known {
+			return nil
+		}
+		user, host, _ := strings.Cut(account, "@")
+		account = fmt.Sprintf("'%s'@'%s'", user, host)
+		if u == engine.ForBuild {
+			needs = grants.lacking(account, d.name, d.name, rightsToBuild)
+			return nil
+		}
+		// The databases that match snapcli_% are the scratch database, the replaced database and
+		// the journal.
+		needs = append(grants.lacking(account, d.name, d.name, rightsToLoad),
+			grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...)
+		return nil
+	})
+	return needs, err
 }
 
 // grants are the rights of an account on whole databases, by the pattern of their names. "*" means

@@ -72,7 +72,7 @@ func checkEvents(ctx context.Context, c *sql.Conn, events []definition) error {
 	return nil
 }
 
-// addEvents adds the events that s does not have.
+// addEvents adds the events that s does not have, and sorts all events by name.
 func (s *structure) addEvents(events []definition) {
 	for _, d := range events {
 		if !slices.ContainsFunc(s.Events, func(e definition) bool { return strings.EqualFold(e.Name, d.Name) }) {
@@ -157,27 +157,17 @@ func (s structure) programNames() map[string]bool {
 // programs whose names are in s. Then m sets the defaults and creates the programs in s.
 func replacePrograms(ctx context.Context, c *sql.Conn, m creator, name string, s structure, keep bool) error {
 	own := s.programNames()
-	for _, kind := range []struct{ word, query string }{
-		{"VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ?"},
-		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?"},
-		{"PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'PROCEDURE' AND " +
-			"routine_schema = ?"},
-		{"FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'FUNCTION' AND " +
-			"routine_schema = ?"},
-		{"PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'PACKAGE' AND " +
-			"routine_schema = ?"},
-		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ?"},
-	} {
-		list, err := queryStrings(ctx, c, kind.query, name)
+	for _, kind := range []string{"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "PACKAGE", "EVENT"} {
+		names, err := namesOf(ctx, c, name, kind)
 		if err != nil {
 			return err
 		}
-		for _, n := range list {
+		for _, n := range names {
 			if keep && !own[strings.ToLower(n)] {
 				continue
 			}
-			statement := "DROP " + kind.word + " IF EXISTS " + quote(name) + "." + quote(n)
-			if err := execForKind(ctx, c, kind.word, statement); err != nil {
+			statement := "DROP " + kind + " IF EXISTS " + quote(name) + "." + quote(n)
+			if err := execForKind(ctx, c, kind, statement); err != nil {
 				return err
 			}
 		}

@@ -95,7 +95,8 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	}
 	defer in.Close()
 	counted := &engine.Counter{W: io.Discard, O: s.o, Of: dump.Size}
-	if err := s.server.QueryRowContext(ctx, "SELECT version()").Scan(&s.version); err != nil {
+	if err := s.server.QueryRowContext(ctx, "SELECT version(), @@max_allowed_packet").Scan(&s.version,
+		&s.packet); err != nil {
 		return err
 	}
 	s.trust = trustOf(dump)
@@ -105,9 +106,6 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	}
 	s.properties = dump.Info.Properties
 	if err := s.requireCollations(ctx, dump.Info.ServerVersion); err != nil {
-		return err
-	}
-	if err := s.server.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&s.packet); err != nil {
 		return err
 	}
 	steps := []func(context.Context) error{s.create, s.confine}
@@ -120,19 +118,16 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 		}
 	}
 	s.o.Begin("restore")
+	return s.restore(ctx, rows, s.wanted(dump.Info))
+}
+
+// restore creates and fills everything in the scratch database, and verifies it.
+func (s *scratch) restore(ctx context.Context, rows *bufio.Reader, want []engine.Table) error {
 	db, err := s.loadDatabase().open(s.db.name)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if err := s.restore(ctx, db, rows, s.wanted(dump.Info)); err != nil {
-		return err
-	}
-	return s.requireInside(ctx)
-}
-
-// restore creates and fills everything in the scratch database, and verifies it.
-func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, want []engine.Table) error {
 	c, err := s.loadSession(ctx, db)
 	if err != nil {
 		return err
@@ -188,7 +183,10 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	if err := createPrograms(ctx, m, s.structure); err != nil {
 		return err
 	}
-	return checkEvents(ctx, c, s.structure.Events)
+	if err := checkEvents(ctx, c, s.structure.Events); err != nil {
+		return err
+	}
+	return s.requireInside(ctx)
 }
 
 // fillTables fills the tables, makes their indexes and returns each table's number of rows.
@@ -408,33 +406,24 @@ func execRetrying(ctx context.Context, c *sql.Conn, text string) (result sql.Res
 // requireCollations returns an error for a dump with collations that the server lacks: a substitute
 // would sort and compare differently.
 func (s *scratch) requireCollations(ctx context.Context, from string) error {
-	all, err := s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations UNION SELECT "+
-		"full_collation_name FROM information_schema.collation_character_set_applicability")
+	known, err := queryStrings(ctx, s.server, "SELECT coalesce(collation_name, '') FROM information_schema.collations "+
+		"UNION SELECT coalesce(full_collation_name, '') FROM information_schema.collation_character_set_applicability")
 	if err != nil { // MySQL has no column for full names
-		all, err = s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations")
+		known, err = queryStrings(ctx, s.server, "SELECT collation_name FROM information_schema.collations")
 	}
 	if err != nil {
 		return err
-	}
-	defer all.Close()
-	known := map[string]bool{}
-	for all.Next() {
-		var name sql.NullString
-		if err := all.Scan(&name); err != nil {
-			return err
-		}
-		known[name.String] = true
 	}
 	wanted := s.structure.collations()
 	wanted[s.properties["collation"]] = true
 	var missing []string
 	for name := range wanted {
-		if name != "" && !known[name] {
+		if name != "" && !slices.Contains(known, name) {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) == 0 || all.Err() != nil {
-		return all.Err()
+	if len(missing) == 0 {
+		return nil
 	}
 	slices.Sort(missing)
 	return snap.Usage(fmt.Sprintf("the server %s lacks collations of this snapshot, which is from %s: %s",
@@ -501,8 +490,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		case number(err) == 0:
 			return s.dest.failure(err)
 		}
-		var serverErr *driver.MySQLError
-		errors.As(err, &serverErr)
+		serverErr, _ := errors.AsType[*driver.MySQLError](err)
 		return &snap.Error{Code: snap.CodeDatabase, Cause: err,
 			Detail: "the SQL failed: " + serverErr.Message + ", in: " + engine.Shortened(statement),
 			Hint:   "correct the SQL and try again; this run's changes were undone"}

@@ -44,35 +44,19 @@ type definition struct {
 // gives the same structure.
 func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, error) {
 	var s structure
-	var err error
 	for _, part := range []struct {
-		into        *[]definition
-		kind, query string
+		into *[]definition
+		kind string
 	}{
-		{&s.Sequences, "SEQUENCE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND " +
-			"table_type = 'SEQUENCE' ORDER BY table_name"},
-		{&s.Tables, "TABLE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type " +
-			"IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name"},
-		{&s.Routines, "FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND " +
-			"routine_type = 'FUNCTION' ORDER BY routine_name"},
-		{&s.Routines, "PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? " +
-			"AND routine_type = 'PROCEDURE' ORDER BY routine_name"},
-		{&s.Routines, "PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND " +
-			"routine_type = 'PACKAGE' ORDER BY routine_name"},
-		{&s.Routines, "PACKAGE BODY", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? " +
-			"AND routine_type = 'PACKAGE BODY' ORDER BY routine_name"},
-		{&s.Triggers, "TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? " +
-			"ORDER BY event_object_table, action_timing, event_manipulation, action_order"},
-		{&s.Views, "VIEW",
-			"SELECT table_name FROM information_schema.views WHERE table_schema = ? ORDER BY table_name"},
-		{&s.Events, "EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY " +
-			"event_name"},
+		{&s.Sequences, "SEQUENCE"}, {&s.Tables, "TABLE"}, {&s.Routines, "FUNCTION"}, {&s.Routines, "PROCEDURE"},
+		{&s.Routines, "PACKAGE"}, {&s.Routines, "PACKAGE BODY"}, {&s.Triggers, "TRIGGER"}, {&s.Views, "VIEW"},
+		{&s.Events, "EVENT"},
 	} {
-		list, err := queryStrings(ctx, c, part.query, name)
+		names, err := namesOf(ctx, c, name, part.kind)
 		if err != nil {
 			return s, err
 		}
-		for _, n := range list {
+		for _, n := range names {
 			d, err := show(ctx, c, name, part.kind, n)
 			if err != nil {
 				return s, err
@@ -81,13 +65,38 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 		}
 	}
 	for i, q := range s.Sequences {
-		err = c.QueryRowContext(ctx, "SELECT next_not_cached_value, cycle_count FROM "+quote(name)+"."+
+		err := c.QueryRowContext(ctx, "SELECT next_not_cached_value, cycle_count FROM "+quote(name)+"."+
 			quote(q.Name)).Scan(&s.Sequences[i].Next, &s.Sequences[i].Round)
 		if err != nil {
 			return s, err
 		}
 	}
 	return s, nil
+}
+
+// namesOf returns the sorted names of a database's objects of one kind. Triggers are sorted in the
+// order in which they fire.
+func namesOf(ctx context.Context, db querier, database, kind string) ([]string, error) {
+	query := ""
+	switch kind {
+	case "SEQUENCE":
+		query = "table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SEQUENCE' " +
+			"ORDER BY table_name"
+	case "TABLE":
+		query = "table_name FROM information_schema.tables WHERE table_schema = ? AND " +
+			"table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name"
+	case "TRIGGER":
+		query = "trigger_name FROM information_schema.triggers WHERE trigger_schema = ? " +
+			"ORDER BY event_object_table, action_timing, event_manipulation, action_order"
+	case "VIEW":
+		query = "table_name FROM information_schema.views WHERE table_schema = ? ORDER BY table_name"
+	case "EVENT":
+		query = "event_name FROM information_schema.events WHERE event_schema = ? ORDER BY event_name"
+	default:
+		query = "routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = '" + kind +
+			"' ORDER BY routine_name"
+	}
+	return queryStrings(ctx, db, "SELECT "+query, database)
 }
 
 // show requests the CREATE statement of an object. It finds the columns of the result by name,
@@ -228,16 +237,15 @@ func splitKeys(create string) (bare, keys, foreign string) {
 	}
 	kept, added, references := lines[:1:1], []string{}, []string{}
 	for _, line := range lines[1:last] {
-		if laterLine.MatchString(line) {
-			part := "ADD " + strings.TrimSuffix(strings.TrimSpace(line), ",")
-			if strings.HasPrefix(part, "ADD CONSTRAINT ") {
-				references = append(references, part)
-				continue
-			}
+		part := "ADD " + strings.TrimSuffix(strings.TrimSpace(line), ",")
+		switch {
+		case !laterLine.MatchString(line):
+			kept = append(kept, line)
+		case strings.HasPrefix(part, "ADD CONSTRAINT "):
+			references = append(references, part)
+		default:
 			added = append(added, part)
-			continue
 		}
-		kept = append(kept, line)
 	}
 	kept[len(kept)-1] = strings.TrimSuffix(kept[len(kept)-1], ",")
 	return strings.Join(append(kept, lines[last:]...), "\n"), strings.Join(added, ", "), strings.Join(references, ", ")

@@ -14,8 +14,8 @@ import (
 )
 
 // A load creates three databases next to the destination: for the new tables, for the old tables
-// after the swap, and for the journal of the swap. Their names are these prefixes and the id of the
-// load.
+// after the swap, and for the journal of the swap. Their names consist of one of these prefixes and
+// the load's id.
 const (
 	scratchPrefix       = "snapcli_scratch_"
 	replacedPrefix      = "snapcli_replaced_"
@@ -176,19 +176,6 @@ func (s *scratch) checkNotReferenced(ctx context.Context) error {
 	}
 }
 
-// requireNoConnections returns a conflict if others are connected. If terminate is set, it ends
-// their connections instead.
-func (s *scratch) requireNoConnections(ctx context.Context, terminate bool) error {
-	users, err := connectedTo(ctx, s.server, s.dest.name)
-	if err != nil || len(users) == 0 {
-		return err
-	}
-	if !terminate {
-		return engine.InUse(snap.MySQL, strconv.Quote(s.dest.name), users)
-	}
-	return endConnections(ctx, s.server, s.dest.name)
-}
-
 // requireUnused returns an error if the database is used in a way that prevents the load. If
 // terminate is set, it ends the connections to the database instead of reporting them.
 func (s *scratch) requireUnused(ctx context.Context, terminate bool) error {
@@ -198,7 +185,14 @@ func (s *scratch) requireUnused(ctx context.Context, terminate bool) error {
 	if err := s.checkNotReferenced(ctx); err != nil {
 		return err
 	}
-	return s.requireNoConnections(ctx, terminate)
+	users, err := connectedTo(ctx, s.server, s.dest.name)
+	if err != nil || len(users) == 0 {
+		return err
+	}
+	if !terminate {
+		return engine.InUse(snap.MySQL, strconv.Quote(s.dest.name), users)
+	}
+	return endConnections(ctx, s.server, s.dest.name)
 }
 
 // requireAgreed returns an error if the database has content that nobody agreed to replace. Others
@@ -303,26 +297,24 @@ func finish(ctx context.Context, server *sql.DB, dest database, id string) error
 // replaceFromJournal replaces the programs of a database with those of a journal. If the journal
 // names an account, that account creates the programs.
 func replaceFromJournal(ctx context.Context, server *sql.DB, dest database, c *sql.Conn, j journal) error {
-	m := creator{c: c}
-	if j.Account.exists() && (j.New.hasPrograms() || len(j.New.Defaults) > 0) {
-		db, owner, err := j.Account.connect(ctx, server, dest)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		defer owner.Close()
-		m = creator{c: owner, own: c, account: j.Account}
+	owner := j.Account
+	if !j.New.hasPrograms() && len(j.New.Defaults) == 0 {
+		owner = account{}
 	}
-	err := replacePrograms(ctx, c, m, dest.name, j.New, j.Keep)
+	m, done, err := owner.creator(ctx, server, dest, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	err = replacePrograms(ctx, c, m, dest.name, j.New, j.Keep)
 	return errors.Join(err, j.Account.dropUnused(ctx, server))
 }
 
 // triggersOf returns the names of a database's triggers.
 func triggersOf(ctx context.Context, c querier, name string) (map[string]bool, error) {
-	list, err := queryStrings(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?",
-		name)
+	names, err := namesOf(ctx, c, name, "TRIGGER")
 	have := map[string]bool{}
-	for _, t := range list {
+	for _, t := range names {
 		have[t] = true
 	}
 	return have, err

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"slices"
 )
 
 // withoutTriggers calls run while the scratch database has no triggers, so that no trigger copies a
@@ -39,22 +40,13 @@ func (s *scratch) remakeTriggers(ctx context.Context, c *sql.Conn, dropped map[s
 	if err != nil {
 		return err
 	}
-	exists := map[string]bool{}
-	for _, t := range tables {
-		exists[t] = true
+	m, done, err := s.account.creator(ctx, s.server, s.db, c)
+	if err != nil {
+		return err
 	}
-	m := creator{c: c}
-	if s.account.exists() {
-		db, owner, err := s.account.connect(ctx, s.server, s.db)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		defer owner.Close()
-		m = creator{c: owner, own: c, account: s.account}
-	}
+	defer done()
 	for _, d := range s.structure.Triggers {
-		if !dropped[d.Name] || d.On != "" && !exists[d.On] {
+		if !dropped[d.Name] || d.On != "" && !slices.Contains(tables, d.On) {
 			continue
 		}
 		if err := m.create(ctx, "TRIGGER", d); err != nil {
