@@ -30,12 +30,8 @@ func (k checker) runs(mariadb bool, version int) bool {
 
 // structure checks all statements and returns them with generated headers.
 func (k checker) structure(s structure) (structure, error) {
-	out := structure{}
-	announced := k.announced()
-	tables := map[string]bool{}
-	for _, t := range s.Tables {
-		tables[t.Name] = true
-	}
+	var out structure
+	announced, tables := k.announced(), s.tableNames()
 	for _, list := range []struct {
 		kind string
 		from []definition

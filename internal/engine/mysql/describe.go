@@ -24,10 +24,7 @@ func describe(s structure) *schema.Schema {
 			d.Programs = append(d.Programs, schema.Program{Kind: "sequence", Name: schema.Name{Name: q.Name}})
 		}
 	}
-	known := map[string]bool{}
-	for _, t := range s.Tables {
-		known[t.Name] = true
-	}
+	known := s.tableNames()
 	for _, t := range s.Tables {
 		table, programs, err := describeTable(t, known)
 		if err != nil {

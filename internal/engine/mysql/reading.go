@@ -113,11 +113,7 @@ func (r *dumpReading) tableOf(s statement) (int, error) {
 	if !ok {
 		return 0, badDump(fmt.Errorf("it has rows of the unknown table %.80q", s.table))
 	}
-	var names []string
-	for _, c := range r.tables[at].Columns {
-		names = append(names, c.Name)
-	}
-	if !slices.Equal(names, s.columns) {
+	if !slices.Equal(columnNames(r.tables[at].Columns), s.columns) {
 		return 0, &snap.Error{Code: snap.CodeInvalid,
 			Detail: fmt.Sprintf("the snapshot does not list the columns of the table %s, so its rows cannot be read",
 				s.table),

@@ -229,10 +229,7 @@ func (s *scratch) loadSession(ctx context.Context, db *sql.DB, more ...string) (
 
 // load inserts the rows, several statements at a time, and returns each table's number of rows.
 func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[string]int64, error) {
-	known, rows, mu := map[string]bool{}, map[string]int64{}, sync.Mutex{}
-	for _, t := range s.structure.Tables {
-		known[t.Name] = true
-	}
+	known, rows, mu := s.structure.tableNames(), map[string]int64{}, sync.Mutex{}
 	queue := make(chan statement)
 	limit := maxStatement
 	if s.trust != complete {

@@ -43,11 +43,7 @@ func columnsOf(dump engine.Dump) (map[string][]engine.Column, error) {
 func matchColumns(known map[string][]engine.Column, parts structure, s statement) ([]engine.Column, error) {
 	columns, ok := known[s.table]
 	own := withoutGenerated(columns)
-	var wanted []string
-	for _, c := range own {
-		wanted = append(wanted, c.Name)
-	}
-	if !ok || !slices.Equal(append(wanted, parts.periodOf(s.table)...), s.columns) {
+	if !ok || !slices.Equal(append(columnNames(own), parts.periodOf(s.table)...), s.columns) {
 		return nil, errTableAltered(s.table)
 	}
 	return own, nil
@@ -59,6 +55,14 @@ func errTableAltered(table string) error {
 
 func withoutGenerated(columns []engine.Column) []engine.Column {
 	return slices.DeleteFunc(slices.Clone(columns), func(c engine.Column) bool { return c.Generated })
+}
+
+func columnNames(columns []engine.Column) []string {
+	var names []string
+	for _, c := range columns {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // Inspect implements [engine.Rewriter].

@@ -133,14 +133,15 @@ func (s *scratch) columnsOfType(table, begins string) (all []string) {
 // and the server lists only a limited number.
 func (s *scratch) partLimit(ctx context.Context, c *sql.Conn, one statement) (int, error) {
 	limit, empty := s.packet-packetHead, []byte("''")
-	if n := bytes.Count(one.rows, empty); n < 64 || len(s.columnsOfType(one.table, "enum(")) == 0 { // MariaDB lists 64
+	values := bytes.Count(one.rows, empty)
+	if values < 64 || len(s.columnsOfType(one.table, "enum(")) == 0 { // MariaDB lists 64 warnings
 		return limit, nil
 	}
 	var maxWarnings int
 	if err := c.QueryRowContext(ctx, "SELECT @@max_error_count").Scan(&maxWarnings); err != nil {
 		return 0, err
 	}
-	if bytes.Count(one.rows, empty) >= maxWarnings {
+	if values >= maxWarnings {
 		limit = min(limit, len(one.start)+maxWarnings*len(empty))
 	}
 	return limit, nil

@@ -74,6 +74,14 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 	return s, nil
 }
 
+func (s structure) tableNames() map[string]bool {
+	all := map[string]bool{}
+	for _, t := range s.Tables {
+		all[t.Name] = true
+	}
+	return all
+}
+
 // namesOf returns the sorted names of a database's objects of one kind. Triggers are sorted in the
 // order in which they fire.
 func namesOf(ctx context.Context, db querier, database, kind string) ([]string, error) {

@@ -133,10 +133,9 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	if err != nil {
 		return err
 	}
-	j := journal{Place: s.dest.name, Triggers: old.Triggers, New: s.structure, Account: s.account,
-		Keep: s.o.OnlyIfEmpty}
+	j := journal{Place: s.dest.name, New: s.structure, Account: s.account, Keep: s.o.OnlyIfEmpty}
 	j.New.Tables, j.New.Sequences, j.New.Defaults = nil, nil, sequenceDefaults(s.structure.Tables)
-	if j.Triggers, err = ownedTriggers(ctx, c, s.dest.name, j.Triggers); err != nil {
+	if j.Triggers, err = ownedTriggers(ctx, c, s.dest.name, old.Triggers); err != nil {
 		return err
 	}
 	if _, err := c.ExecContext(ctx, "CREATE DATABASE "+quote(replacedPrefix+s.id)); err != nil {

@@ -102,11 +102,7 @@ func (s *scratch) check(dump engine.Dump) error {
 		periods[t.Name] = t.Period != nil
 	}
 	for _, t := range dump.Info.Tables {
-		form := rowForm{period: periods[t.Name]}
-		for _, c := range withoutGenerated(t.Columns) {
-			form.columns = append(form.columns, c.Name)
-		}
-		s.forms[t.Name] = form
+		s.forms[t.Name] = rowForm{columns: columnNames(withoutGenerated(t.Columns)), period: periods[t.Name]}
 	}
 	for _, t := range s.structure.Tables {
 		if _, ok := s.forms[t.Name]; !ok {
