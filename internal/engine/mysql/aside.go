@@ -28,23 +28,24 @@ func isSkipped(err error) bool {
 	return ok
 }
 
-// setAside sets aside the journal of the load with this id, which could not be completed because of
-// why, and returns an error that says so. If why can be temporary, for example because the server
-// is busy, setAside returns why, and the next load tries again.
-func setAside(ctx context.Context, server *sql.DB, dest database, id string, why error) error {
-	n := number(why)
+// setAside sets aside the journal of the load with this id, after an attempt to complete it failed
+// with err, and returns an error that says so. If err can be temporary, for example because the
+// server is busy, setAside only returns err, and the next load tries again.
+func setAside(ctx context.Context, server *sql.DB, dest database, id string, err error) error {
+	n := number(err)
 	var e *snap.Error
-	if isSkipped(why) || ctx.Err() != nil || isConnectionLost(why) || n == erLockTimeout || n == erDeadlock ||
-		errors.As(why, &e) && e.Code == snap.CodeConflict {
-		return why
+	if isSkipped(err) || ctx.Err() != nil || isConnectionLost(err) || n == erLockTimeout || n == erDeadlock ||
+		errors.As(err, &e) && e.Code == snap.CodeConflict {
+		return err
 	}
 	name := quote(journalPrefix + id)
-	if _, err := server.ExecContext(ctx, "RENAME TABLE "+name+"."+sealName+" TO "+name+"."+asideName); err != nil {
-		why = errors.Join(why, err) // the next load tries again
+	_, failed := server.ExecContext(ctx, "RENAME TABLE "+name+"."+sealName+" TO "+name+"."+asideName)
+	if failed != nil { // the next load tries again
+		err = errors.Join(err, failed)
 	}
-	reason := dest.failure(why).Error()
+	reason := dest.failure(err).Error()
 	return skippedError{cause: &snap.Error{
-		Code: snap.CodeDatabase, Cause: why,
+		Code: snap.CodeDatabase, Cause: err,
 		Detail: fmt.Sprintf("a load could not be finished: %s; its journal %s was set aside", reason, journalPrefix+id),
 		Hint:   "load again to clean up after it, or run `snapcli doctor --fix`",
 	}}
