@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -121,18 +120,13 @@ func (a *Agent) eachServer(targets []Target, f func(database, engine.Cleaner)) {
 
 // leftFiles returns the temporary files of commands that no longer run.
 func (a *Agent) leftFiles() (all []Leftover) {
-	for _, path := range disk.Glob(a.tempDir(), "work-*.lock") {
-		if unlocked(path) {
-			all = append(all, Leftover{a.tempDir(), strings.TrimSuffix(filepath.Base(path), ".lock")})
-		}
-	}
+	eachAbandoned(a.tempDir(), workLocks, func(path string) {
+		all = append(all, Leftover{a.tempDir(), strings.TrimSuffix(filepath.Base(path), ".lock")})
+	})
 	for _, dir := range a.snapshotFolders() {
-		entries, _ := os.ReadDir(dir)
-		for _, e := range entries {
-			if strings.HasSuffix(e.Name(), partSuffix) && unlocked(filepath.Join(dir, e.Name())) {
-				all = append(all, Leftover{dir, e.Name()})
-			}
-		}
+		eachAbandoned(dir, "*"+partSuffix, func(path string) {
+			all = append(all, Leftover{dir, filepath.Base(path)})
+		})
 		all = append(all, leftAt(dir, a.abandonedDownloads(dir, false))...)
 	}
 	return all
@@ -146,14 +140,17 @@ func (a *Agent) snapshotFolders() (dirs []string) {
 			dirs = append(dirs, a.snapshotsDir(e.Name()))
 		}
 	}
-	slices.Sort(dirs)
 	return dirs
 }
 
-// unlocked reports whether no process holds a file's lock.
-func unlocked(path string) bool {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
-	defer lock.Close()
-	free, err := lock.TryLock()
-	return err == nil && free
+// eachAbandoned calls f for each file in a folder that matches a pattern and that a killed command
+// left behind, which means that no process holds its lock. It holds the lock during the call.
+func eachAbandoned(dir, pattern string, f func(path string)) {
+	for _, path := range disk.Glob(dir, pattern) {
+		lock := flock.New(path, flock.SetFlag(os.O_RDWR))
+		if free, err := lock.TryLock(); err == nil && free {
+			f(path)
+		}
+		_ = lock.Close()
+	}
 }

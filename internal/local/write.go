@@ -288,20 +288,8 @@ func (r *reserved) abandon() {
 	}
 }
 
-// sweepParts removes the files of killed builds and pulls, whose locks are free.
-func sweepParts(dir string) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), partSuffix) {
-			continue
-		}
-		lock := flock.New(filepath.Join(dir, e.Name()), flock.SetFlag(os.O_RDWR))
-		if free, err := lock.TryLock(); err == nil && free {
-			removePart(filepath.Join(dir, e.Name()))
-		}
-		_ = lock.Close()
-	}
-}
+// sweepParts removes the files of killed builds and pulls.
+func sweepParts(dir string) { eachAbandoned(dir, "*"+partSuffix, removePart) }
 
 // removePart removes the file of a build that did not finish. Before that it removes the
 // record, because a build writes the record before the file gets its final name.
@@ -312,6 +300,9 @@ func removePart(part string) {
 	}
 	os.Remove(part)
 }
+
+// workLocks is the pattern of the names of the lock files that [Agent.workDir] creates.
+const workLocks = "work-*.lock"
 
 // tempDir returns the directory for files that live as long as one command.
 func (a *Agent) tempDir() string { return filepath.Join(a.data, "tmp") }
@@ -344,7 +335,7 @@ func (a *Agent) workDir() (dir string, done func(), err error) {
 // is created first, so that sweepWork finds everything that a killed command leaves behind.
 func lockWork(temp string) (*flock.Flock, error) {
 	for {
-		f, err := os.CreateTemp(temp, "work-*.lock")
+		f, err := os.CreateTemp(temp, workLocks)
 		if err != nil {
 			return nil, err
 		}
@@ -365,17 +356,12 @@ func lockWork(temp string) (*flock.Flock, error) {
 	}
 }
 
-// sweepWork removes the directories of killed commands, which are those whose lock file is not
-// locked.
+// sweepWork removes the directories of killed commands.
 func sweepWork(temp string) {
-	for _, path := range disk.Glob(temp, "work-*.lock") {
-		lock := flock.New(path, flock.SetFlag(os.O_RDWR))
-		if free, err := lock.TryLock(); err == nil && free {
-			os.RemoveAll(strings.TrimSuffix(path, ".lock"))
-			os.Remove(path)
-		}
-		_ = lock.Close()
-	}
+	eachAbandoned(temp, workLocks, func(path string) {
+		os.RemoveAll(strings.TrimSuffix(path, ".lock"))
+		os.Remove(path)
+	})
 }
 
 // jobsOf returns the number of concurrent jobs: the first value that is set, otherwise the number
