@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -91,10 +92,7 @@ func (f *configFile) edit(section, name string, change func(*Config) (entry any,
 
 // splice returns text with one entry of a section replaced or added or, if value is nil, removed.
 func splice(text []byte, within, name string, value any) ([]byte, error) {
-	lines := bytes.SplitAfter(text, []byte("\n"))
-	if n := len(lines); n > 0 && len(lines[n-1]) > 0 && !bytes.HasSuffix(lines[n-1], []byte("\n")) {
-		lines[n-1] = append(bytes.Clone(lines[n-1]), '\n')
-	}
+	lines := linesOf(text)
 	section, entry, err := findEntry(text, within, name)
 	if err != nil {
 		return nil, err
@@ -134,10 +132,6 @@ func findEntry(text []byte, within, name string) (section, entry span, err error
 	if err != nil {
 		return section, entry, fmt.Errorf("parse: %w", err)
 	}
-	end := bytes.Count(text, []byte("\n")) + 1
-	if bytes.HasSuffix(text, []byte("\n")) {
-		end--
-	}
 	if len(file.Docs) == 0 {
 		return section, entry, nil
 	}
@@ -146,7 +140,7 @@ func findEntry(text []byte, within, name string) (section, entry span, err error
 		if keyOf(pair) != within {
 			continue
 		}
-		section = span{from: lineOf(pair), until: end, indent: "  "}
+		section = span{from: lineOf(pair), until: len(linesOf(text)), indent: "  "}
 		if i+1 < len(top) {
 			section.until = lineOf(top[i+1])
 		}
@@ -209,15 +203,16 @@ func entryLines(name string, value any, indent string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func join(parts ...[][]byte) []byte {
-	var b bytes.Buffer
-	for _, part := range parts {
-		for _, line := range part {
-			b.Write(line)
-		}
+// linesOf splits a text into lines, each with a line break at its end.
+func linesOf(text []byte) [][]byte {
+	lines := slices.Collect(bytes.Lines(text))
+	if n := len(lines); n > 0 && !bytes.HasSuffix(lines[n-1], []byte("\n")) {
+		lines[n-1] = append(lines[n-1], '\n')
 	}
-	return b.Bytes()
+	return lines
 }
+
+func join(parts ...[][]byte) []byte { return bytes.Join(slices.Concat(parts...), nil) }
 
 // isOnlyChange reports whether the edited text differs from the old one by exactly this change.
 func isOnlyChange(text, old []byte, change func(*Config)) bool {

@@ -53,13 +53,9 @@ func (f *configFile) read() error {
 		return snap.Usage(fmt.Sprintf("the configuration file %s cannot be read: %s", f.path, reason(err)),
 			"check its path and permissions")
 	}
-	tree, err := parseConfig(f.path, text)
+	inFile, err := parseConfig(f.path, text)
 	if err != nil {
 		return err
-	}
-	inFile := koanf.New(keyDelim)
-	if err := inFile.Load(confmap.Provider(tree, ""), nil); err != nil {
-		return fmt.Errorf("read %s: %w", f.path, err)
 	}
 	set, err := envKeys(inFile, f.env)
 	if err != nil {
@@ -78,8 +74,8 @@ func (f *configFile) read() error {
 }
 
 // parseConfig parses the text and checks it against the structure of [Config], so that a misspelled
-// key is reported with its position. It returns the settings as a tree for koanf.
-func parseConfig(path string, text []byte) (map[string]any, error) {
+// key is reported with its position.
+func parseConfig(path string, text []byte) (*koanf.Koanf, error) {
 	var shape Config
 	if err := yaml.UnmarshalWithOptions(text, &shape, yaml.DisallowUnknownField()); err != nil {
 		return nil, badConfig(path, err)
@@ -98,7 +94,11 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 				"start it with a letter or a digit, without slashes or surrounding space")
 		}
 	}
-	return tree, nil
+	settings := koanf.New(keyDelim)
+	if err := settings.Load(confmap.Provider(tree, ""), nil); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return settings, nil
 }
 
 // keepTruthOfChecks replaces the booleans that checks expect by their text. Otherwise koanf would

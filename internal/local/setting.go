@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
-	"github.com/knadh/koanf/providers/confmap"
-	"github.com/knadh/koanf/v2"
 
 	"snap"
 )
@@ -150,12 +148,8 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 // checkSetting returns the error that a setting would cause if the file had this text and the
 // environment did not override the setting.
 func (a *Agent) checkSetting(path []string, text []byte) error {
-	tree, err := parseConfig(a.file.path, text)
+	inFile, err := parseConfig(a.file.path, text)
 	if err != nil {
-		return err
-	}
-	inFile := koanf.New(keyDelim)
-	if err := inFile.Load(confmap.Provider(tree, ""), nil); err != nil {
 		return err
 	}
 	inEnv := a.file.inEnv.Copy()

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,12 +25,7 @@ func setValue(text []byte, path []string, value any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse: %w", err)
 	}
-	e := &settingEdit{lines: bytes.SplitAfter(text, []byte("\n")), value: value}
-	if n := len(e.lines) - 1; len(e.lines[n]) == 0 {
-		e.lines = e.lines[:n]
-	} else if !bytes.HasSuffix(e.lines[n], []byte("\n")) {
-		e.lines[n] = append(bytes.Clone(e.lines[n]), '\n')
-	}
+	e := &settingEdit{lines: linesOf(text), value: value}
 	var body ast.Node
 	if len(file.Docs) > 0 {
 		body = file.Docs[0].Body
@@ -160,8 +154,8 @@ func (e *settingEdit) replace(at *ast.MappingValueNode, until int) error {
 		}
 		from, to := lineOf(at), trimBlank(e.lines, lineOf(at)+1, until)
 		colon := at.Start.Position
-		line := append(bytes.Clone([]byte(string([]rune(string(e.lines[from]))[:colon.Column]))), " "+text+"\n"...)
-		e.lines = slices.Replace(e.lines, from, to, line)
+		line := string([]rune(string(e.lines[from]))[:colon.Column]) + " " + text + "\n"
+		e.lines = slices.Replace(e.lines, from, to, []byte(line))
 		return nil
 	case ast.ScalarNode:
 		tok := v.GetToken()
