@@ -55,7 +55,9 @@ func partsOf(s *schema.Schema) map[string][]api.CardPart {
 	if s == nil {
 		return parts
 	}
+	tables := map[schema.Name]bool{}
 	for _, t := range s.Tables {
+		tables[t.Name] = true
 		on := snap.TableName(t.Schema, t.Name.Name)
 		add := func(kind, name, definition string) {
 			if name == "" {
@@ -85,10 +87,6 @@ func partsOf(s *schema.Schema) map[string][]api.CardPart {
 				add("check constraint", c.Name, "")
 			}
 		}
-	}
-	tables := map[schema.Name]bool{}
-	for _, t := range s.Tables {
-		tables[t.Name] = true
 	}
 	for _, p := range s.Programs {
 		on, name := "", snap.TableName(p.Schema, p.Name.Name)

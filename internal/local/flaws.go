@@ -55,9 +55,8 @@ func (f *flaws) add(one Flaw) {
 func (a *Agent) targetFlaws(t Target, f *flaws) {
 	at := "targets." + t.Name
 	if t.Source == "" && t.Destination == "" {
-		f.add(Flaw{Key: at, Err: snap.Usage("it has neither a source nor a destination",
-			fmt.Sprintf("run `snapcli targets add %s --source URL`",
-				snap.ShellWord(t.Name))), Doubt: true, Tried: true})
+		f.add(Flaw{Key: at, Doubt: true, Tried: true, Err: snap.Usage("it has neither a source nor a destination",
+			fmt.Sprintf("run `snapcli targets add %s --source URL`", snap.ShellWord(t.Name)))})
 	}
 	a.wayFlaws(at, t, f)
 	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination},

@@ -92,17 +92,18 @@ func (a *Agent) importOf(found foreign.Found, dir string) (Import, error) {
 			}
 		}
 		if f.SQL != "" {
-			t.Sanitize.SQL = i.file(filepath.Join(folder, f.Name+".sql"), f.SQL)
+			t.Sanitize.SQL = i.addFile(filepath.Join(folder, f.Name+".sql"), f.SQL)
 		}
 		if f.Rules != "" {
-			t.Sanitize.Rules = i.file(filepath.Join(folder, f.Name+".rules.yaml"), f.Rules)
+			t.Sanitize.Rules = i.addFile(filepath.Join(folder, f.Name+".rules.yaml"), f.Rules)
 		}
 		i.Targets = append(i.Targets, t)
 	}
 	return i, i.check()
 }
 
-func (i *Import) file(path, text string) string {
+// addFile adds a file to write and returns its path.
+func (i *Import) addFile(path, text string) string {
 	i.Files, i.texts[path] = append(i.Files, path), text
 	return path
 }

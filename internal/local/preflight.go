@@ -72,13 +72,12 @@ func (a *Agent) production(t Target, to database) string {
 	if t.Production {
 		return "is marked as production"
 	}
-	places := placesOf(to)
 	if t.Source != "" {
 		if from, err := a.databaseAt(t.source()); err == nil && samePlace(from, to) {
 			return "is the target's own source"
 		}
 	}
-	if to.kind != snap.SQLite && slices.ContainsFunc(places, productionWord.MatchString) {
+	if to.kind != snap.SQLite && slices.ContainsFunc(placesOf(to), productionWord.MatchString) {
 		return "looks like production by its name"
 	}
 	return ""

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"snap"
 )
@@ -17,9 +16,7 @@ func (a *Agent) Roots() (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(filepath.Dir(a.ConfigPath()), file)
-	}
+	file = a.relativeToConfig(file)
 	pem, err := os.ReadFile(file)
 	if err != nil {
 		return nil, snap.Usage(fmt.Sprintf("cloud.ca_file %s cannot be read: %s", file, reason(err)),

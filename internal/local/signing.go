@@ -45,8 +45,7 @@ func (a *Agent) signingKeyPath() string  { return filepath.Join(a.data, "signing
 // SigningKeys lists the known keys in the order they were added.
 func (a *Agent) SigningKeys() ([]SigningKey, error) {
 	var all []SigningKey
-	err := disk.ReadJSON(a.signingKeysPath(), &all)
-	if err != nil {
+	if err := disk.ReadJSON(a.signingKeysPath(), &all); err != nil {
 		return nil, snap.Usage(fmt.Sprintf("the list of keys %s cannot be read: %s", a.signingKeysPath(), reason(err)),
 			"restore it from a backup; if you delete it, add the keys of others again with `snapcli keys trust`")
 	}

@@ -3,9 +3,10 @@ package local
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 
 	"snap"
@@ -13,12 +14,8 @@ import (
 
 // Targets returns the targets sorted by name.
 func (a *Agent) Targets() []Target {
-	var all []Target
-	for _, t := range a.Config().Targets {
-		all = append(all, t)
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
-	return all
+	return slices.SortedFunc(maps.Values(a.Config().Targets),
+		func(x, y Target) int { return strings.Compare(x.Name, y.Name) })
 }
 
 // Target returns the target with this name. A not_found error suggests a similar name.
@@ -35,20 +32,11 @@ func (a *Agent) Target(name string) (Target, error) {
 	if len(a.Config().Targets) > 0 {
 		hint = "`snapcli targets` lists the existing ones; " + hint
 	}
-	if near := a.nearTarget(clean); near != "" {
+	if near := snap.Closest(clean, slices.Sorted(maps.Keys(a.Config().Targets))); near != "" {
 		hint = fmt.Sprintf("did you mean %q? `snapcli targets` lists them", near)
 	}
 	return Target{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no target %q", clean),
 		Hint: hint}
-}
-
-// nearTarget returns the target that was most likely meant, or "".
-func (a *Agent) nearTarget(name string) string {
-	var names []string
-	for _, t := range a.Targets() {
-		names = append(names, t.Name)
-	}
-	return snap.Closest(name, names)
 }
 
 // AddTarget writes a target to config.yaml, or replaces the one with its name. The comments and the
