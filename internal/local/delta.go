@@ -203,17 +203,6 @@ type pulledDelta struct {
 
 // pullDelta makes the file of a snapshot from a delta and a local snapshot.
 func (a *Agent) pullDelta(ctx context.Context, c *api.Client, wanted api.Snapshot, path string,
-	o transfer.Options) (got pulledDelta, err error) {
-	if wanted.Size < minDeltaFile {
-		return got, nil
-	}
-	if got, err = a.tryPullDelta(ctx, c, wanted, path, o); err != nil {
-		return pulledDelta{}, a.giveUp(ctx, err)
-	}
-	return got, nil
-}
-
-func (a *Agent) tryPullDelta(ctx context.Context, c *api.Client, wanted api.Snapshot, path string,
 	o transfer.Options) (none pulledDelta, err error) {
 	bases, have, err := a.basesFor(c, wanted)
 	if err != nil {

@@ -91,21 +91,10 @@ func (a *Agent) possibleBases(target string, typ snap.Type, encrypted bool) ([]S
 
 // pullStoredDelta makes the file of a snapshot from a delta in the profile and a local snapshot.
 func (a *Agent) pullStoredDelta(ctx context.Context, store *profile.Profile, wanted api.Snapshot, path string,
-	o transfer.Options) (got pulledDelta, err error) {
-	if wanted.Size < minDeltaFile {
-		return got, nil
-	}
-	if got.fetched, err = a.tryPullStoredDelta(ctx, store, wanted, path, o); err != nil {
-		return pulledDelta{}, a.giveUp(ctx, err)
-	}
-	return got, nil
-}
-
-func (a *Agent) tryPullStoredDelta(ctx context.Context, store *profile.Profile, wanted api.Snapshot, path string,
-	o transfer.Options) (int64, error) {
+	o transfer.Options) (none pulledDelta, err error) {
 	local, err := a.possibleBases(wanted.Target, wanted.Type, true)
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	bases, sums := map[string]Snapshot{}, []string{}
 	for _, s := range local {
@@ -116,7 +105,7 @@ func (a *Agent) tryPullStoredDelta(ctx context.Context, store *profile.Profile, 
 		err = errors.New("the delta is not smaller than the snapshot")
 	}
 	if err != nil {
-		return 0, err
+		return none, err
 	}
-	return size, a.fetchDelta(ctx, url, size, bases[base], wanted, path, o)
+	return pulledDelta{fetched: size}, a.fetchDelta(ctx, url, size, bases[base], wanted, path, o)
 }

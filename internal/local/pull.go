@@ -78,7 +78,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 type offer struct {
 	api.Snapshot
 	from  Provenance
-	delta func(path string) (pulledDelta, error) // makes the file from a delta, if there is one; may be nil
+	delta func(path string) (pulledDelta, error) // makes the file from a delta; may be nil
 }
 
 // fetch finds a snapshot on this machine, or downloads it and adds it to the listing. It does not
@@ -96,9 +96,12 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
 		return s, false, 0, diskError(err, "create the folder of the target's snapshots")
 	}
-	if wanted.delta != nil {
+	if wanted.delta != nil && wanted.Size >= minDeltaFile {
 		got, failed := wanted.delta(s.Path)
-		moved, err, s.Certificate = got.fetched, transfer.Interrupted(ctx, "the pull", failed), got.certificate
+		if failed != nil {
+			got, err = pulledDelta{}, transfer.Interrupted(ctx, "the pull", a.giveUp(ctx, failed))
+		}
+		moved, s.Certificate = got.fetched, got.certificate
 	}
 	if err == nil && moved == 0 {
 		var got api.PullResponse
