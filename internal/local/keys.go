@@ -52,14 +52,14 @@ func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 		if err != nil {
 			return nil, err
 		}
-		for where, line := range lines {
-			if seen[line] {
+		for i, line := range lines {
+			if !isKeyLine(line) || seen[line] {
 				continue
 			}
 			seen[line] = true
 			r, err := parseRecipient(line)
 			if err != nil {
-				return nil, badRecipient(entry, where, err)
+				return nil, badRecipient(entry, i+1, err)
 			}
 			all = append(all, r)
 		}
@@ -72,9 +72,9 @@ func IsRecipient(entry string) bool {
 	return strings.HasPrefix(entry, "age1") || strings.HasPrefix(entry, "ssh-") || strings.HasPrefix(entry, "AGE-")
 }
 
-// recipientLines returns the public keys of an entry by line number. The entry is a key or the path
-// of a file of keys.
-func recipientLines(entry string) (func(yield func(int, string) bool), error) {
+// recipientLines returns the lines of an entry, which is a public key or the path of a file of public
+// keys. It fails if there is no key.
+func recipientLines(entry string) ([]string, error) {
 	text := []byte(entry)
 	if !IsRecipient(entry) {
 		var err error
@@ -90,13 +90,7 @@ func recipientLines(entry string) (func(yield func(int, string) bool), error) {
 		return nil, snap.Usage(fmt.Sprintf("the file %s does not contain a recipient", entry),
 			"write one public key on each line: age1... or ssh-ed25519 ...")
 	}
-	return func(yield func(int, string) bool) {
-		for i, line := range lines {
-			if isKeyLine(line) && !yield(i+1, line) {
-				return
-			}
-		}
-	}, nil
+	return lines, nil
 }
 
 func isKeyLine(line string) bool { return line != "" && line[0] != '#' }
