@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"snap"
@@ -101,4 +102,17 @@ func DataDir(env func(string) string) (string, error) {
 		return "", snap.Usage("there is no user data folder", "set SNAPCLI_DATA_DIR")
 	}
 	return userDataDir(home, env), nil
+}
+
+// userDataDir returns snapcli's data directory by the convention of the operating system.
+func userDataDir(home string, env func(string) string) string {
+	switch runtime.GOOS {
+	case "darwin":
+		return filepath.Join(home, "Library", "Application Support", "snapcli", "data")
+	case "windows":
+		if dir := env("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "snapcli", "data")
+		}
+	}
+	return filepath.Join(home, ".local", "share", "snapcli")
 }

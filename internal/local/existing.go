@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"fmt"
 
 	"snap"
@@ -49,15 +48,6 @@ func requireExisting(f Preflight, to database) error {
 	}
 	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("the destination %s does not exist", to.shown),
 		Hint: "create the database, or omit --into-existing and --in-place"}
-}
-
-// requireReplaceable returns an error if the database user is not allowed to replace the
-// destination.
-func requireReplaceable(ctx context.Context, to database) error {
-	if e, ok := to.engine.(engine.Replacer); ok {
-		return e.RequireReplaceable(ctx, to.url)
-	}
-	return nil
 }
 
 // grantsOf returns the statements that a load of the target ends with, after checking each of them.

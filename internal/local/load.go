@@ -121,8 +121,10 @@ func requireLoadable(ctx context.Context, f Preflight, to database, o LoadOption
 	case len(o.Only) > 0:
 		return nil
 	}
-	if err := requireReplaceable(ctx, to); err != nil {
-		return err
+	if e, ok := to.engine.(engine.Replacer); ok {
+		if err := e.RequireReplaceable(ctx, to.url); err != nil {
+			return err
+		}
 	}
 	return requireUnused(ctx, f, to, o.Terminate)
 }
