@@ -101,18 +101,11 @@ func DataDir(env func(string) string) (string, error) {
 	if err != nil {
 		return "", snap.Usage("there is no user data folder", "set SNAPCLI_DATA_DIR")
 	}
-	return userDataDir(home, env), nil
-}
-
-// userDataDir returns snapcli's data directory by the convention of the operating system.
-func userDataDir(home string, env func(string) string) string {
-	switch runtime.GOOS {
-	case "darwin":
-		return filepath.Join(home, "Library", "Application Support", "snapcli", "data")
-	case "windows":
-		if dir := env("LOCALAPPDATA"); dir != "" {
-			return filepath.Join(dir, "snapcli", "data")
-		}
+	switch appData := env("LOCALAPPDATA"); {
+	case runtime.GOOS == "darwin":
+		return filepath.Join(home, "Library", "Application Support", "snapcli", "data"), nil
+	case runtime.GOOS == "windows" && appData != "":
+		return filepath.Join(appData, "snapcli", "data"), nil
 	}
-	return filepath.Join(home, ".local", "share", "snapcli")
+	return filepath.Join(home, ".local", "share", "snapcli"), nil
 }

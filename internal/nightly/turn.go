@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"snap"
@@ -220,7 +221,8 @@ func (a *Agent) unscheduledRun(t Task, r *Record) (*Run, error) {
 // work does the steps of a run, beginning with the step in its record.
 func (a *Agent) work(ctx context.Context, t Task, r *Record, run *Run) error {
 	save := func() error { return a.Records.write(t.Target, *r) }
-	for _, step := range t.Steps[indexOf(t.Steps, run.Step):] {
+	from := slices.IndexFunc(t.Steps, func(s Step) bool { return s.Name == run.Step })
+	for _, step := range t.Steps[max(0, from):] { // all steps if another version recorded an unknown one
 		run.Step = step.Name
 		err := save()
 		if err == nil {
@@ -259,14 +261,4 @@ func (a *Agent) end(t Task, r *Record, run *Run, problem error) error {
 	}
 	a.Report(Event{t.Target, *run, Ended})
 	return nil
-}
-
-// indexOf returns the index of a step, or 0 if there is none with that name.
-func indexOf(steps []Step, name string) int {
-	for i, s := range steps {
-		if s.Name == name {
-			return i
-		}
-	}
-	return 0
 }
