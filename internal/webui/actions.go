@@ -31,13 +31,11 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, tit
 // again returns the URL of the form that repeats a job. Its query has the given fields of the form
 // in r, except empty ones.
 func again(r *http.Request, fields []string) string {
-	sent := url.Values{}
+	var pairs []string
 	for _, name := range fields {
-		if value := r.FormValue(name); value != "" {
-			sent.Set(name, value)
-		}
+		pairs = append(pairs, name, r.FormValue(name))
 	}
-	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: sent.Encode()}).String()
+	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: parameters(pairs...).Encode()}).String()
 }
 
 func (s *Server) build(w http.ResponseWriter, r *http.Request) error {

@@ -64,19 +64,8 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 }
 
 func activityURL(v url.Values, cursor string) string {
-	next := url.Values{}
-	for _, name := range []string{"snapshot", "actor", "action"} {
-		if v.Get(name) != "" {
-			next.Set(name, v.Get(name))
-		}
-	}
-	if cursor != "" {
-		next.Set("cursor", cursor)
-	}
-	if len(next) == 0 {
-		return "/activity"
-	}
-	return "/activity?" + next.Encode()
+	next := parameters("snapshot", v.Get("snapshot"), "actor", v.Get("actor"), "action", v.Get("action"), "cursor", cursor)
+	return (&url.URL{Path: "/activity", RawQuery: next.Encode()}).String()
 }
 
 // inWords converts audit entries to sentences. It names a snapshot if any entry on the page

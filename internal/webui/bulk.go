@@ -95,12 +95,12 @@ func (s *Server) changeSeveral(w http.ResponseWriter, r *http.Request) error {
 	}
 	confirmed := r.PostFormValue("confirmed") == "true"
 	if act.confirm && !confirmed {
-		return s.askBulk(w, r, do, picks, bulkQuestion(do, len(picks)), bulkDetails(do))
+		return s.askBulk(w, r, do, picks)
 	}
 	result := s.each(r.Context(), act, picks, confirmed)
 	s.cloud.changed()
 	if len(result.asked) == len(picks) {
-		return s.askBulk(w, r, do, picks, bulkQuestion(do, len(picks)), bulkDetails(do))
+		return s.askBulk(w, r, do, picks)
 	}
 	for range result.asked {
 		result.refused = append(result.refused, errAsksFirst())
@@ -188,30 +188,18 @@ func (s *Server) each(ctx context.Context, act bulk, picks []pick, confirmed boo
 }
 
 // askBulk asks for confirmation. Confirming sends the same form again.
-func (s *Server) askBulk(w http.ResponseWriter, r *http.Request, do string, picks []pick,
-	question, detail string) error {
-	page := confirmPage{Page: s.page(titleSnapshots, "/snapshots"), Question: question, Detail: detail,
-		Icon: bulkIcon(do), Button: bulkButton(do), Action: "/bulk", Back: back(r), Unpicks: true,
-		Fields: look.Fields("do", do, "confirmed", "true")}
+func (s *Server) askBulk(w http.ResponseWriter, r *http.Request, do string, picks []pick) error {
+	page := confirmPage{Page: s.page(titleSnapshots, "/snapshots"), Question: bulkQuestion(do, len(picks)),
+		Detail: bulkDetails(do), Icon: bulkIcon(do), Button: bulkButton(do), Action: "/bulk", Back: back(r),
+		Unpicks: true, Fields: look.Fields("do", do, "confirmed", "true")}
 	for _, p := range picks {
 		page.Fields = append(page.Fields, look.Fields("pick", p.encode())...)
 	}
-	page.Narrow = true
-	return s.show(w, r, "confirm.html", "dialog", page)
+	return s.ask(w, r, page)
 }
 
 func (p pick) encode() string {
-	v := url.Values{}
-	if p.ID != "" {
-		v.Set("id", p.ID)
-	}
-	if p.Name != "" {
-		v.Set("name", p.Name)
-	}
-	if p.Until != "" {
-		v.Set("until", p.Until)
-	}
-	return v.Encode()
+	return parameters("id", p.ID, "name", p.Name, "until", p.Until).Encode()
 }
 
 // picksOf parses the chosen snapshots. If local is set, it returns those with a local copy,

@@ -78,21 +78,21 @@ func (c *cloud) sharedWith(ctx context.Context) ([]string, error) {
 	return remember(c, &c.known, time.Minute, func() ([]string, error) { return c.client().SharedWith(ctx) })
 }
 
-// cachedFor returns the result that the map has for a query. If there is none, or it is older than
-// countLife, cachedFor calls ask and caches the result.
-func cachedFor[T any](c *cloud, in map[query]remembered[T], q query, ask func() (T, error)) (T, error) {
+// cachedTotals returns the cached totals of a query. If there are none, or they are older than
+// countLife, it calls ask and caches the result.
+func (c *cloud) cachedTotals(q query, ask func() (totals, error)) (totals, error) {
 	c.mu.Lock()
-	one := in[q]
+	one := c.counts[q]
 	c.mu.Unlock()
 	var err error
 	one.value, err = remember(c, &one, countLife, ask)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(in) > 50 {
-		clear(in)
+	if len(c.counts) > 50 {
+		clear(c.counts)
 	}
 	if err == nil {
-		in[q] = one
+		c.counts[q] = one
 	}
 	return one.value, err
 }

@@ -1,6 +1,10 @@
 package webui
 
-import "snap/internal/look"
+import (
+	"net/http"
+
+	"snap/internal/look"
+)
 
 // confirmPage is the data of confirm.html: a question before something is deleted or shared widely.
 type confirmPage struct {
@@ -15,4 +19,10 @@ type confirmPage struct {
 	Unpicks  bool   // afterwards, no row of the list is selected
 	Removes  string // ID of the element to remove from the page afterwards
 	Back     string
+}
+
+// ask responds with a question.
+func (s *Server) ask(w http.ResponseWriter, r *http.Request, page confirmPage) error {
+	page.Narrow = true
+	return s.show(w, r, "confirm.html", "dialog", page)
 }

@@ -86,7 +86,7 @@ func (s *Server) numbers(ctx context.Context, l *listing, here []local.Snapshot,
 		return n, nil
 	}
 	key := q.sorted(newestFirst).first(showAll)
-	return cachedFor(s.cloud, s.cloud.counts, key, func() (n totals, err error) {
+	return s.cloud.cachedTotals(key, func() (n totals, err error) {
 		g, ctx := errgroup.WithContext(ctx)
 		for which, into := range map[show]*api.Count{showAll: &n.all, showShared: &n.shared} {
 			o, some := q.first(which).options(l.Me, s.o.Now())

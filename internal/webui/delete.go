@@ -7,13 +7,11 @@ func (s *Server) confirmDeleteCloud(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	page := confirmPage{
+	return s.ask(w, r, confirmPage{
 		Page: s.page(titleDelete, "/snapshots"), Question: deleteCloudQuestion(one.Name()),
 		Detail: deleteCloudDetails(one.Local != nil),
 		Icon:   "trash", Button: buttonDeleteCloud, Action: one.Action("delete"), Back: "/snapshots",
-	}
-	page.Narrow = true
-	return s.show(w, r, "confirm.html", "dialog", page)
+	})
 }
 
 func (s *Server) deleteCloud(w http.ResponseWriter, r *http.Request) error {
@@ -33,13 +31,11 @@ func (s *Server) confirmDecline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := confirmPage{
+	return s.ask(w, r, confirmPage{
 		Page: s.page(titleDecline, "/snapshots"), Question: declineQuestion(one.Name()),
 		Detail: declineDetails(one.Me.Organization, one.Cloud.Organization),
 		Icon:   "close", Button: buttonDecline, Action: one.Action("decline"), Back: "/snapshots",
-	}
-	page.Narrow = true
-	return s.show(w, r, "confirm.html", "dialog", page)
+	})
 }
 
 func (s *Server) decline(w http.ResponseWriter, r *http.Request) error {
@@ -64,13 +60,11 @@ func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) erro
 		_, err := s.cloud.client().Snapshot(r.Context(), id)
 		cloudStays = err == nil
 	}
-	page := confirmPage{
+	return s.ask(w, r, confirmPage{
 		Page: s.page(titleDelete, "/snapshots"), Question: deleteLocalQuestion(l.Name),
 		Detail: deleteLocalDetails(cloudStays),
 		Icon:   "trash", Button: buttonDeleteLocal, Action: one.LocalAction("delete"), Back: "/snapshots",
-	}
-	page.Narrow = true
-	return s.show(w, r, "confirm.html", "dialog", page)
+	})
 }
 
 func (s *Server) deleteLocal(w http.ResponseWriter, r *http.Request) error {

@@ -53,11 +53,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) error {
 
 // findTargets returns links to the snapshot lists of the targets that match.
 func (s *Server) findTargets(list listing, q string) (found []finding) {
-	var names []string
-	for _, t := range s.o.Agent.Targets() {
-		names = append(names, t.Name)
-	}
-	for _, name := range withNames(names, list) {
+	for _, name := range s.targetNames(list) {
 		if hasWords(name, q) && len(found) < targetsFound {
 			found = append(found, finding{Text: name, Icon: "target",
 				URL: query{Show: showAll, Target: name, Sort: byTarget}.URL()})

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -125,10 +126,8 @@ func (g *gate) hostAllowed(r *http.Request) bool {
 	if err != nil {
 		host, port = strings.Trim(r.Host, "[]"), "80"
 	}
-	for _, name := range g.hosts {
-		if strings.EqualFold(name, host) {
-			return true
-		}
+	if slices.ContainsFunc(g.hosts, func(name string) bool { return strings.EqualFold(name, host) }) {
+		return true
 	}
 	at, ok := localAddr(r)
 	if !ok || port != strconv.Itoa(int(at.Port())) {

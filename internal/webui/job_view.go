@@ -96,7 +96,7 @@ func (js *jobs) view(j *job) jobView {
 		ID: j.id, Revision: j.revision, Kind: j.kind, Title: j.title, State: j.state, Phase: j.event.Phase,
 		Done: j.event.Done, Total: j.event.Total, Result: j.result, Problem: problemOf(j.problem),
 		Snapshot: j.snapshot, Again: j.again, Started: j.started, Took: j.ended.Sub(j.started),
-		Log: append([]logLine(nil), j.log...),
+		Log: slices.Clone(j.log),
 	}
 	if j.state == jobRunning {
 		v.Took = js.now().Sub(j.started)

@@ -136,9 +136,9 @@ func (js *jobs) start(t task) (int, error) {
 }
 
 func (js *jobs) forgetOldest() {
-	for i := len(js.all) - 1; i >= 0; i-- {
-		if js.all[i].state != jobRunning {
-			js.all = append(js.all[:i], js.all[i+1:]...)
+	for i, j := range slices.Backward(js.all) {
+		if j.state != jobRunning {
+			js.all = slices.Delete(js.all, i, i+1)
 			return
 		}
 	}

@@ -2,7 +2,6 @@ package webui
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,9 +54,8 @@ func claimFiles(dir string) (left []unfinished) {
 		if held, err := lock.TryLock(); err != nil || !held {
 			continue
 		}
-		data, err := os.ReadFile(file)
 		var jobs []unfinished
-		if err == nil && json.Unmarshal(data, &jobs) == nil {
+		if disk.ReadJSON(file, &jobs) == nil {
 			for _, j := range jobs {
 				if strings.HasPrefix(j.Again, "/") {
 					left = append(left, j)
@@ -74,11 +72,7 @@ func claimFiles(dir string) (left []unfinished) {
 
 // write replaces the list of running jobs.
 func (j *journal) write(running []unfinished) error {
-	data, err := json.Marshal(running)
-	if err != nil {
-		return fmt.Errorf("encode the list of jobs: %w", err)
-	}
-	if err := disk.Replace(j.path, data, 0o600); err != nil {
+	if err := disk.ReplaceJSON(j.path, running); err != nil {
 		return fmt.Errorf("write the list of jobs: %w", err)
 	}
 	return nil

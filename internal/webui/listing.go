@@ -69,31 +69,26 @@ func parseQuery(v url.Values) query {
 
 // URL returns the address of the page that shows this query.
 func (q query) URL() string {
-	v := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
+	v := parameters("q", q.Q, "target", q.Target, "type", string(q.Type), "sort", string(q.Sort),
+		"only", string(q.Only), "owner", q.Owner, "from", q.From, "to", q.To, "cursor", q.Cursor)
 	if q.Show != showAll {
 		v.Set("show", string(q.Show))
 	}
-	set("q", q.Q)
-	set("target", q.Target)
-	set("type", string(q.Type))
-	set("sort", string(q.Sort))
-	set("only", string(q.Only))
-	set("owner", q.Owner)
-	set("from", q.From)
-	set("to", q.To)
-	set("cursor", q.Cursor)
 	if !q.Before.IsZero() {
 		v.Set("before", q.Before.UTC().Format(time.RFC3339Nano))
 	}
-	if len(v) == 0 {
-		return "/snapshots"
+	return (&url.URL{Path: "/snapshots", RawQuery: v.Encode()}).String()
+}
+
+// parameters returns URL parameters without the empty ones; pairs alternates names and values.
+func parameters(pairs ...string) url.Values {
+	v := url.Values{}
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			v.Set(pair[0], pair[1])
+		}
 	}
-	return "/snapshots?" + v.Encode()
+	return v
 }
 
 // first returns the query for the first page under the given filter.

@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"cmp"
 	"slices"
 
 	"snap/internal/look"
@@ -33,10 +34,7 @@ func (s *Server) page(title, current string) look.Page {
 		p.Nav[i].Current = p.Nav[i].URL == current
 	}
 	if me.Organization != "" {
-		p.Who, p.WhoLink = me.Organization, "/account"
-		if me.Email != "" {
-			p.Who = me.Email
-		}
+		p.Who, p.WhoLink = cmp.Or(me.Email, me.Organization), "/account"
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -31,19 +32,16 @@ func problemOf(err error) *problem {
 // statusOf returns the HTTP status for a page that reports err. 401 is reserved for browsers
 // without the start link; being signed out of the cloud gets another status.
 func statusOf(err error) int {
-	switch code := snap.CodeOf(err); code {
+	code := snap.CodeOf(err)
+	switch code {
 	case snap.CodeUnauthenticated, snap.CodeNotSignedIn:
 		return http.StatusForbidden
 	case snap.CodeUnreachable, snap.CodeUnavailable:
 		return http.StatusBadGateway
 	case snap.CodeUsage:
 		return http.StatusBadRequest
-	default:
-		if status := code.Info().Status; status != 0 {
-			return status
-		}
 	}
-	return http.StatusInternalServerError
+	return cmp.Or(code.Info().Status, http.StatusInternalServerError)
 }
 
 // fragment reports whether our script made the request. The script expects fragments instead of a

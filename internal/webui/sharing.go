@@ -36,32 +36,24 @@ func (s *Server) confirmShare(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := s.confirmation(r.Context(), one, api.SharesRequest{OrgWide: true})
 	page.Action, page.Fields = one.Action("share"), look.Fields("shared", "true", "confirmed", "true")
-	return s.show(w, r, "confirm.html", "dialog", page)
+	return s.ask(w, r, page)
 }
 
 // confirmation returns the page that asks whether to share original data, and that says how many
 // people would gain access.
 func (s *Server) confirmation(ctx context.Context, one row, with api.SharesRequest) confirmPage {
-	audience, group := one.Cloud.Organization, ""
+	audience := one.Cloud.Organization
 	if len(with.GroupIDs) > 0 {
-		group = with.GroupIDs[0]
-		audience = group
+		audience = with.GroupIDs[0]
 	}
 	if len(with.OrgSlugs) > 0 {
 		audience = with.OrgSlugs[0]
 	}
-	adds := 0
-	if len(with.OrgSlugs) == 0 {
-		if n, err := s.cloud.client().Newcomers(ctx, one.Cloud.ID, group); err == nil {
-			adds = n.Count
-		}
-	}
-	page := confirmPage{
+	return confirmPage{
 		Page: s.page(titleShare, "/snapshots"), Question: shareQuestion(one.Name(), audience),
-		Detail: shareDetails(audience, adds), Icon: "people", Button: buttonShare, Back: "/snapshots",
+		Detail: shareDetails(audience, s.newcomers(ctx, one.Cloud.ID, with)),
+		Icon:   "people", Button: buttonShare, Back: "/snapshots",
 	}
-	page.Narrow = true
-	return page
 }
 
 // shareWith creates one share, or changes its expiry. If the organization's policy requires
@@ -138,7 +130,7 @@ func (s *Server) askToConfirm(w http.ResponseWriter, r *http.Request, with api.S
 		}
 	}
 	page.Stays, page.Back = r.PostFormValue("from") == "dialog", back(r)
-	return s.show(w, r, "confirm.html", "dialog", page)
+	return s.ask(w, r, page)
 }
 
 // share switches the org-wide share on or off (SPEC 3).

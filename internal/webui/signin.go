@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -153,7 +154,7 @@ func (g *signin) view(back string) signinView {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return signinView{Offered: true, Service: g.options.CloudURL, Back: back, Code: g.code,
-		Problem: problemOf(g.problem), Notes: append([]string(nil), g.notes...)}
+		Problem: problemOf(g.problem), Notes: slices.Clone(g.notes)}
 }
 
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {

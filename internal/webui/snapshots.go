@@ -1,7 +1,9 @@
 package webui
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 
 	"snap"
 	"snap/internal/look"
@@ -110,29 +112,22 @@ func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := snapshotsPage{
 		Page: s.page(titleSnapshots, "/snapshots"), listing: list,
-		Types: []snap.Type{snap.TypeSanitized, snap.TypeSnapshot},
+		Targets: s.targetNames(list), Types: []snap.Type{snap.TypeSanitized, snap.TypeSnapshot},
 		Cloud: s.cloud.configured(), Problem: problemOf(list.Problem), Jobs: s.dock(),
 	}
 	page.Revision = revision
 	if page.SignedOut = signedOut(list.Problem); page.SignedOut {
 		page.SignIn = s.signin.view(list.Query.URL())
 	}
-	for _, t := range s.o.Agent.Targets() {
-		page.Targets = append(page.Targets, t.Name)
-	}
-	page.Targets = withNames(page.Targets, list)
 	return s.show(w, r, "snapshots.html", "listing", page)
 }
 
-// withNames adds to names the selected target and the targets on the current page.
-func withNames(names []string, list listing) []string {
-	known := map[string]bool{"": true}
-	for _, n := range names {
-		known[n] = true
-	}
+// targetNames returns the names of the configured targets, of the selected one and of those on the
+// current page.
+func (s *Server) targetNames(list listing) []string {
+	names := slices.Sorted(maps.Keys(s.o.Agent.Config().Targets))
 	add := func(n string) {
-		if !known[n] {
-			known[n] = true
+		if n != "" && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}

@@ -79,11 +79,9 @@ func (s *Server) confirmRemoveTarget(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	page := confirmPage{Page: s.page(titleRemove, "/targets"), Question: removeQuestion(t.Name),
+	return s.ask(w, r, confirmPage{Page: s.page(titleRemove, "/targets"), Question: removeQuestion(t.Name),
 		Detail: removeDetails, Icon: "trash", Button: buttonRemove, Back: "/targets",
-		Action: targetView{Target: t}.Remove(), Removes: targetView{Target: t}.ID()}
-	page.Narrow = true
-	return s.show(w, r, "confirm.html", "dialog", page)
+		Action: targetView{Target: t}.Remove(), Removes: targetView{Target: t}.ID()})
 }
 
 // removeTarget removes a target from the configuration file. Its snapshots remain.

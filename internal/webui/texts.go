@@ -315,9 +315,7 @@ func everyoneIn(organization string) string { return "everyone in " + organizati
 
 func groupNamed(group string) string { return "the group " + group }
 
-const (
-	buttonShare = "Share anyway"
-)
+const buttonShare = "Share anyway"
 
 func shareQuestion(name, audience string) string {
 	return "Share " + name + " with everyone in " + audience + "?"
@@ -325,13 +323,10 @@ func shareQuestion(name, audience string) string {
 
 // encryptedTo describes to how many recipients a snapshot is encrypted.
 func encryptedTo(recipients int) string {
-	switch recipients {
-	case 0:
+	if recipients == 0 {
 		return ""
-	case 1:
-		return "encrypted to 1 recipient"
 	}
-	return fmt.Sprintf("encrypted to %d recipients", recipients)
+	return "encrypted to " + snap.Plural(recipients, "recipient", "recipients")
 }
 
 // whenMade is the heading of the times in a plot of local and cloud snapshots.
@@ -358,7 +353,8 @@ func subsetOf(subset bool) string {
 	return ""
 }
 
-// shareDetails describes who would gain access through the share. newcomers is zero if unknown.
+// shareDetails describes who would gain access through the share. newcomers is -1 if it is
+// not known.
 func shareDetails(audience string, newcomers int) string {
 	who := "Everyone in " + audience
 	if newcomers > 0 {
@@ -462,7 +458,7 @@ func endBuild(name string, size int64) string { return "built " + name + ", " + 
 func endSanitize(name string, size int64) string { return "created " + name + ", " + look.Bytes(size) }
 
 func endLoad(database string, tables int, leftOut string, notices []string) string {
-	text := fmt.Sprintf("loaded %[2]d tables into %[1]s", database, tables) + endLeftOut(leftOut)
+	text := fmt.Sprintf("loaded %d tables into %s", tables, database) + endLeftOut(leftOut)
 	return strings.Join(append([]string{text}, notices...), "; ")
 }
 
@@ -674,7 +670,7 @@ func endClone(name string, n int, leftOut string) string {
 func jobWarm(target string) string { return "Prepare copies of " + target + " for snapcli run" }
 
 func endWarm(copies int) string {
-	return fmt.Sprintf("%s prepared for snapcli run", look.Plural(copies, "copy was", "copies were"))
+	return look.Plural(copies, "copy was", "copies were") + " prepared for snapcli run"
 }
 
 func errNoType(text string) error {
