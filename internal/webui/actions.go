@@ -21,8 +21,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, tit
 		return err
 	}
 	if !fragment(r) {
-		http.Redirect(w, r, "/jobs", http.StatusSeeOther)
-		return nil
+		return redirect(w, r, "/jobs")
 	}
 	view := s.jobs.list(func(j *job) bool { return j.id == id })
 	return s.views.Part(w, http.StatusAccepted, "jobs.html", "job", view[0])

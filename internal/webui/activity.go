@@ -64,7 +64,8 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 }
 
 func activityURL(v url.Values, cursor string) string {
-	next := parameters("snapshot", v.Get("snapshot"), "actor", v.Get("actor"), "action", v.Get("action"), "cursor", cursor)
+	next := parameters("snapshot", v.Get("snapshot"), "actor", v.Get("actor"), "action", v.Get("action"),
+		"cursor", cursor)
 	return (&url.URL{Path: "/activity", RawQuery: next.Encode()}).String()
 }
 

@@ -123,8 +123,7 @@ func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string,
 		if len(result.refused) > 0 {
 			return bulkRefused(do, n, result.refused)
 		}
-		http.Redirect(w, r, back(r), http.StatusSeeOther)
-		return nil
+		return redirect(w, r, back(r))
 	}
 	people := s.peopleReached(r.Context(), do, result.changed)
 	change := look.Change{Text: bulkText(do, n, people), Action: "/bulk", Refresh: true}

@@ -125,8 +125,7 @@ func (s *Server) branchClone(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.o.Agent.Branch(r.Context(), from, o, r.PostFormValue("terminate") == "true"); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/clones", http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/clones")
 }
 
 // clonePage is the data of clone.html: a question before a clone is reset, branched or dropped.
@@ -169,16 +168,14 @@ func (s *Server) resetClone(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.o.Agent.ResetClone(r.Context(), r.PathValue("name"), local.CloneOptions{}, nil); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/clones", http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/clones")
 }
 
 func (s *Server) dropClone(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Agent.DropClone(r.Context(), r.PathValue("name")); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/clones", http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/clones")
 }
 
 // tidyEvery is how often expired clones are dropped.

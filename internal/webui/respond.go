@@ -101,7 +101,12 @@ func (s *Server) done(w http.ResponseWriter, r *http.Request, page, part string,
 	if fragment(r) {
 		return s.views.Part(w, http.StatusOK, page, part, data)
 	}
-	http.Redirect(w, r, back(r), http.StatusSeeOther)
+	return redirect(w, r, back(r))
+}
+
+// redirect tells the browser to request another page after a form was sent.
+func redirect(w http.ResponseWriter, r *http.Request, to string) error {
+	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
 
@@ -114,6 +119,4 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, page, part string,
 	return s.views.Part(w, http.StatusOK, page, part, data)
 }
 
-func (s *Server) noPage(http.ResponseWriter, *http.Request) error {
-	return errNoPage()
-}
+func (s *Server) noPage(http.ResponseWriter, *http.Request) error { return errNoPage() }

@@ -5,11 +5,14 @@ import (
 	"strings"
 )
 
+// handler responds to a request. [Server.fail] reports the error that it returns.
+type handler func(http.ResponseWriter, *http.Request) error
+
 // routes registers every page and action. GET changes nothing. All changes use POST, because forms
 // cannot send PUT or DELETE without JavaScript.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
+	handle := func(pattern string, h handler) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			err := s.reload(r)
 			if err == nil {
@@ -30,17 +33,17 @@ func (s *Server) routes() http.Handler {
 	handle("GET /cloud/{id}/share", s.confirmShare)
 	handle("POST /cloud/{id}/share", s.share)
 	handle("GET /cloud/{id}/sharing", s.sharing)
-	handle("POST /cloud/{id}/groups", s.shareGroup)
-	handle("POST /cloud/{id}/organizations", s.shareOrg)
-	handle("POST /cloud/{id}/organizations/revoke", s.revokeOrg)
+	handle("POST /cloud/{id}/groups", s.inCloud(s.shareGroup))
+	handle("POST /cloud/{id}/organizations", s.inCloud(s.shareOrg))
+	handle("POST /cloud/{id}/organizations/revoke", s.inCloud(s.revokeOrg))
 	handle("POST /cloud/{id}/pull", s.pull)
 	handle("GET /cloud/{id}/decline", s.confirmDecline)
-	handle("POST /cloud/{id}/decline", s.decline)
+	handle("POST /cloud/{id}/decline", s.inCloud(s.decline))
 	handle("GET /cloud/{id}/delete", s.confirmDeleteCloud)
-	handle("POST /cloud/{id}/delete", s.deleteCloud)
+	handle("POST /cloud/{id}/delete", s.inCloud(s.deleteCloud))
 
 	handle("GET /local/{name}", s.localSnapshot)
-	handle("POST /local/{name}/push", s.push)
+	handle("POST /local/{name}/push", s.inCloud(s.push))
 	handle("POST /local/{name}/sanitize", s.sanitize)
 	handle("GET /local/{name}/load", s.confirmLoad)
 	handle("POST /local/{name}/load", s.load)
@@ -61,10 +64,20 @@ func (s *Server) routes() http.Handler {
 	handle("POST /account/sign-in", s.signIn)
 	handle("POST /account/sign-in/stop", s.stopSignIn)
 	handle("POST /account/sign-out", s.signOut)
-	handle("POST /account/sessions/{id}/end", s.endSession)
-	handle("POST /account/keys/{id}/revoke", s.revokeKey)
+	handle("POST /account/sessions/{id}/end", s.inCloud(s.endSession))
+	handle("POST /account/keys/{id}/revoke", s.inCloud(s.revokeKey))
 	handle("GET /", s.noPage)
 	return mux
+}
+
+// inCloud refuses the requests to a handler if no cloud service is configured.
+func (s *Server) inCloud(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := s.requireCloud(); err != nil {
+			return err
+		}
+		return h(w, r)
+	}
 }
 
 // reload reads the configuration file again if another program changed it. An invalid file is an
@@ -80,7 +93,7 @@ func (s *Server) reload(r *http.Request) error {
 }
 
 // cloneRoutes registers the Clones page and its actions.
-func (s *Server) cloneRoutes(handle func(string, func(http.ResponseWriter, *http.Request) error)) {
+func (s *Server) cloneRoutes(handle func(pattern string, h handler)) {
 	handle("GET /clones", s.clones)
 	handle("POST /clones", s.makeClone)
 	handle("POST /clones/warm", s.warmClones)
@@ -93,7 +106,7 @@ func (s *Server) cloneRoutes(handle func(string, func(http.ResponseWriter, *http
 }
 
 // targetRoutes registers the pages of targets and of their rules, and their actions.
-func (s *Server) targetRoutes(handle func(string, func(http.ResponseWriter, *http.Request) error)) {
+func (s *Server) targetRoutes(handle func(pattern string, h handler)) {
 	handle("GET /targets", s.targets)
 	handle("GET /targets/new", s.newTarget)
 	handle("POST /targets/new", s.saveNewTarget)

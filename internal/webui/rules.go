@@ -36,10 +36,15 @@ type ruleReview struct {
 
 // ruleSet is a set of columns of one kind that are decided together.
 type ruleSet struct {
+	ruleSetKey
+	columns []int
+}
+
+// ruleSetKey is the kind of the columns in a ruleSet.
+type ruleSetKey struct {
 	Subject string
 	Sure    bool
 	Keeps   bool // the proposal is to keep the values
-	columns []int
 }
 
 // newRuleReview groups the proposals: first those that need a judgment, then those to mask, then
@@ -52,7 +57,7 @@ func newRuleReview(p *local.ProposedRules, before *ruleReview) *ruleReview {
 		by[key] = append(by[key], i)
 	}
 	for key, columns := range by {
-		v.groups = append(v.groups, ruleSet{key.subject, key.sure, key.keeps, columns})
+		v.groups = append(v.groups, ruleSet{key, columns})
 	}
 	slices.SortFunc(v.groups, func(a, b ruleSet) int {
 		return cmp.Or(a.rank()-b.rank(), len(b.columns)-len(a.columns), strings.Compare(a.Subject, b.Subject))
@@ -62,11 +67,6 @@ func newRuleReview(p *local.ProposedRules, before *ruleReview) *ruleReview {
 	}
 	v.adopt(before)
 	return v
-}
-
-type ruleSetKey struct {
-	subject     string
-	sure, keeps bool
 }
 
 func (g ruleSet) rank() int {

@@ -157,8 +157,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, change look.Change) error {
 	s.cloud.changed()
 	if !fragment(r) {
-		http.Redirect(w, r, back(r), http.StatusSeeOther)
-		return nil
+		return redirect(w, r, back(r))
 	}
 	if r.PostFormValue("from") == "dialog" {
 		page, err := s.sharingOf(r.Context(), r, r.PathValue("id"))
@@ -194,9 +193,6 @@ func (s *Server) sharing(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
-	if err := s.requireCloud(); err != nil {
-		return err
-	}
 	if group := r.PostFormValue("revoke"); group != "" {
 		return s.endShare(w, r, api.SharesRequest{GroupIDs: []string{group}}, groupNamed(group), r.URL.Path)
 	}
@@ -213,9 +209,6 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 // shareOrg shares a snapshot with another organization. The dialog shows an error next to the
 // field.
 func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
-	if err := s.requireCloud(); err != nil {
-		return err
-	}
 	slug := strings.ToLower(strings.TrimSpace(r.PostFormValue("slug")))
 	with, err := look.EndOf(r.PostFormValue("expires"), r.PostFormValue("date"))
 	if err == nil && slug == "" {
@@ -240,9 +233,6 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 
 // revokeOrg ends the share with an organization.
 func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
-	if err := s.requireCloud(); err != nil {
-		return err
-	}
 	slug := r.PostFormValue("slug")
 	return s.endShare(w, r, api.SharesRequest{OrgSlugs: []string{slug}}, slug,
 		strings.TrimSuffix(r.URL.Path, "/revoke"))

@@ -190,8 +190,7 @@ func (s *Server) redirectBack(w http.ResponseWriter, r *http.Request) error {
 	if r.PostFormValue("back") == "" {
 		return s.toAccount(w, r)
 	}
-	http.Redirect(w, r, back(r), http.StatusSeeOther) // a script's request keeps its header
-	return nil
+	return redirect(w, r, back(r)) // a script's request keeps its header
 }
 
 // toAccount responds with the Account page, or with its fragment.
@@ -203,6 +202,5 @@ func (s *Server) toAccount(w http.ResponseWriter, r *http.Request) error {
 	if list := r.URL.Query().Get("keys"); list == allKeys || list == idleKeys {
 		to += "?keys=" + list
 	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
-	return nil
+	return redirect(w, r, to)
 }

@@ -131,8 +131,7 @@ func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetP
 	if err := s.o.Agent.ChangeTarget(t.Name, change); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/targets", http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/targets")
 }
 
 // read reads the field from a form that was sent. It returns the typed URL, and whether the user

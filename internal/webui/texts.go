@@ -121,9 +121,7 @@ func textOpened(link string) string {
 	return fmt.Sprintf("A browser opened the link. For another browser, use this link: %s\n", link)
 }
 
-func textNoBrowser(err error) string {
-	return fmt.Sprintf("No browser could be opened: %v\n", err)
-}
+func textNoBrowser(err error) string { return fmt.Sprintf("No browser could be opened: %v\n", err) }
 
 func errNoAddress(address string) error {
 	return snap.Usage(fmt.Sprintf("%q is not an address to listen on", address),

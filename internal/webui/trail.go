@@ -27,16 +27,11 @@ func (t *trail) add(to query, s step) {
 	t.steps[to.URL()] = s
 }
 
-func (t *trail) to(q query) (s step, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s, ok = t.steps[q.URL()]
-	return s, ok
-}
-
 // follow sets the position of a page in its list, and remembers the position of the next page.
 func (t *trail) follow(l *listing) {
-	s, ok := t.to(l.Query)
+	t.mu.Lock()
+	s, ok := t.steps[l.Query.URL()]
+	t.mu.Unlock()
 	if ok {
 		l.Previous, l.Before = &s.previous, s.rows
 	}

@@ -36,9 +36,6 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) error {
 
 // push uploads a local snapshot, which is private at first.
 func (s *Server) push(w http.ResponseWriter, r *http.Request) error {
-	if err := s.requireCloud(); err != nil {
-		return err
-	}
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
 	if err != nil {
 		return err
