@@ -86,7 +86,7 @@ func Make(key Private, file Subject, how Sanitization) (json.RawMessage, error) 
 	return json.Marshal(envelope)
 }
 
-// Errors of [Check] for a certificate that is not damaged.
+// Errors of [Check] for a certificate that can be read.
 var (
 	ErrUnknownKey = errors.New("the key of the certificate is not known")
 	ErrRevokedKey = errors.New("the key is revoked")
