@@ -31,7 +31,7 @@ type Run struct {
 	Step    string    `json:"step,omitempty"` // the step in progress, or the step that failed
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended,omitzero"`
-	Kills   int       `json:"kills,omitempty"`   // how many processes were killed while they worked on it
+	Kills   int       `json:"kills,omitempty"`   // number of processes that were killed during the run
 	Missed  int       `json:"missed,omitempty"`  // number of earlier slots without a run
 	Problem string    `json:"problem,omitempty"` // the reason if it failed
 	Code    snap.Code `json:"code,omitempty"`    // of the reason
@@ -51,8 +51,8 @@ type Record struct {
 	Runs     []Run  `json:"runs"` // oldest first
 }
 
-// A record keeps at least the last MinRuns runs, and every run for keptRuns: longer than the job keeps
-// the copies that a run made, so that a later run can still remove them.
+// A record keeps at least the last MinRuns runs, and every run for keptRuns: longer than the job
+// keeps the copies that a run made, so that a later run can still remove them.
 const (
 	MinRuns  = 60
 	keptRuns = 8 * 24 * time.Hour

@@ -8,8 +8,8 @@ import (
 )
 
 // Serve starts a turn of every task at every tick until ctx ends, and then waits for the runs to
-// stop. Tasks run concurrently, but a target has only one turn at a time. report receives the errors
-// that prevented a turn; an error that repeats is reported once.
+// stop. Tasks run concurrently, but a target has only one turn at a time. report receives the
+// errors that prevented a turn; an error that repeats is reported once.
 func (a *Agent) Serve(ctx context.Context, ticks <-chan time.Time, tasks func() []Task,
 	report func(target string, err error)) {
 	s := server{agent: a, working: map[string]bool{}, last: map[string]string{}, report: report}

@@ -19,8 +19,8 @@ const slotFormat = "2006-01-02T15:04"
 
 // Times is a schedule: a list of slots in a time zone.
 //
-// A slot that occurs twice, because clocks are set back, begins the first time. A slot that does not
-// occur, because clocks are set forward, begins at the moment of the change.
+// A slot that occurs twice, because clocks are set back, begins the first time. A slot that does
+// not occur, because clocks are set forward, begins at the moment of the change.
 type Times struct {
 	spec cron.Schedule
 	zone *time.Location

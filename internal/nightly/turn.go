@@ -3,8 +3,9 @@
 //
 // The record is written before and after each step, and the process holds a lock during the run. If
 // a run is recorded as running and nobody holds the lock, its process was killed; the next turn
-// resumes the run at the step that it had reached. The record accounts for every slot in one of three
-// ways: a run that is done, a run that failed with a problem, or a missed slot that a later run counts.
+// resumes the run at the step that it had reached. The record accounts for every slot: as
+// a run that is done, as a run that failed with a problem, or as a missed slot that a later run
+// counts.
 package nightly
 
 import (
@@ -57,7 +58,7 @@ type Agent struct {
 	Report  func(Event) // may be called concurrently
 }
 
-// maxKills limits how often a run is resumed after kills, since the run may be their cause.
+// maxKills limits how often a run is resumed after kills, because the run itself may be the cause.
 const maxKills = 3
 
 // maxAhead is how far a record may be ahead of the clock. A record beyond that is reset.
@@ -65,8 +66,8 @@ const maxAhead = 24 * time.Hour
 
 // Turn does the work that is due for a target: it resumes a run that was killed or stopped, or
 // begins the newest slot that has not run yet. ran reports whether there was anything to do. Turn
-// returns no error for a failed run: the record says why the run failed. Turn fails with [ErrBusy] if
-// another process is working on the target.
+// returns no error for a failed run, because the record says why it failed. Turn fails with
+// [ErrBusy] if another process is working on the target.
 func (a *Agent) Turn(ctx context.Context, t Task) (ran bool, err error) {
 	return a.turn(ctx, t, (*Agent).scheduledRun)
 }
@@ -151,10 +152,10 @@ func (a *Agent) newRun(t Task, r *Record, slot Slot, missed int) *Run {
 	return r.last()
 }
 
-// unfinished reports whether the run's process ended before the run was done.
+// unfinished reports whether the run's process ended before the run did.
 func (r *Run) unfinished() bool { return r != nil && (r.State == Running || r.State == Stopped) }
 
-// begin starts a record, or resets it if it is ahead of the clock. Slots up to now are then not due.
+// begin starts a record, or resets it if it is ahead of the clock. Past slots are then not due.
 func (a *Agent) begin(t Task, r *Record) error {
 	if r.After != "" {
 		a.Report(Event{Target: t.Target, Kind: ClockBack})
@@ -168,7 +169,7 @@ func (a *Agent) begin(t Task, r *Record) error {
 	return a.Records.write(t.Target, *r)
 }
 
-// giveUp records the last run, whose process ended, as failed.
+// giveUp records an unfinished last run as failed.
 func (a *Agent) giveUp(t Task, r *Record) error {
 	run := r.last()
 	run.Problem = fmt.Sprintf("the agent stopped during the step %s, and this run was not resumed in time", run.Step)
