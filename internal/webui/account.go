@@ -20,7 +20,7 @@ type accountPage struct {
 	SignIn   signinView
 	Sessions []api.Session
 	Keys     []api.Key
-	KeyList  string // the keys to list: own, or for admins also all or idle
+	KeyList  string // the keys to list: own; admins may also choose all or idle
 	now      time.Time
 	Config   string
 	Version  string

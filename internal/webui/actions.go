@@ -67,7 +67,7 @@ type loadPage struct {
 	Snapshot local.Snapshot
 	// Certificate describes the snapshot's certificate; empty for an original.
 	Certificate string
-	Flight      local.Preflight
+	Preflight   local.Preflight
 	Database    string // the name that must be typed; "" if the load replaces nothing
 	Problem     *problem
 	Back        string
@@ -77,13 +77,13 @@ type loadPage struct {
 func (p loadPage) Action() string { return "/local/" + url.PathEscape(p.Snapshot.Name) + "/load" }
 
 // LeftOut returns the number of programs that are not loaded, by kind.
-func (p loadPage) LeftOut() string { return local.CountPrograms(p.Flight.LeftOut) }
+func (p loadPage) LeftOut() string { return local.CountPrograms(p.Preflight.LeftOut) }
 
 // LeftOutKinds returns the programs that are not loaded, by kind.
-func (p loadPage) LeftOutKinds() []local.Kind { return local.KindsOf(p.Flight.LeftOut) }
+func (p loadPage) LeftOutKinds() []local.Kind { return local.KindsOf(p.Preflight.LeftOut) }
 
 // Programs returns how many programs the load adds from somebody else's snapshot, by kind.
-func (p loadPage) Programs() string { return local.CountPrograms(p.Flight.Programs) }
+func (p loadPage) Programs() string { return local.CountPrograms(p.Preflight.Programs) }
 
 // confirmLoad shows what a load would replace and asks the user to type the database's name.
 func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
@@ -93,8 +93,8 @@ func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := loadPage{Page: s.page(jobLoad(l.Name), "/snapshots"), Snapshot: l, Back: "/snapshots"}
 	page.Narrow = true
-	page.Flight, err = s.o.Agent.Preflight(r.Context(), l.Target, local.LoadOptions{Snapshot: l.Name})
-	page.Problem, page.Database = problemOf(err), replaced(page.Flight)
+	page.Preflight, err = s.o.Agent.Preflight(r.Context(), l.Target, local.LoadOptions{Snapshot: l.Name})
+	page.Problem, page.Database = problemOf(err), replaced(page.Preflight)
 	page.Certificate = s.o.Agent.Certificate(l)
 	return s.show(w, r, "load.html", "dialog", page)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // pick is one snapshot that a form acts on: its ID in the cloud, its name on this machine, or both.
-// Until is the expiry of a share that Undo makes again. The form does not contain warning, which is
-// the service's warning about a share of original data.
+// Until is the expiry of the share that Undo restores. warning is the service's warning about a
+// share of original data; it is not part of the form.
 type pick struct{ ID, Name, Until, warning string }
 
 // bulk is an action on several snapshots.

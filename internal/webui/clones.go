@@ -31,7 +31,7 @@ func (c cloneView) Action(what string) string {
 	return "/clones/" + url.PathEscape(c.Label()) + "/" + what
 }
 
-// Droppable reports whether the clone can be dropped here: it is ready and does not belong to a run.
+// Droppable reports whether the clone can be dropped here: it is ready and not part of a run.
 func (c cloneView) Droppable() bool { return c.Kind != clone.Run && c.State == clone.Ready }
 
 // Changeable reports whether the clone can also be reset and branched here: it has a name.
@@ -66,8 +66,8 @@ func (s *Server) clones(w http.ResponseWriter, r *http.Request) error {
 // cloneFields returns the fields of the form that makes clones.
 func cloneFields() []string { return []string{"target", "name", "snapshot", "type", "ttl", "count"} }
 
-// cloneForm reads the form that makes clones. It also reads the URL, because the link that repeats a
-// job has the fields there.
+// cloneForm reads the form that makes clones. It also reads the URL, because the link that repeats
+// a job has the fields there.
 func (s *Server) cloneForm(r *http.Request) (t local.Target, o local.CloneOptions, err error) {
 	if t, err = s.o.Agent.Target(r.FormValue("target")); err != nil {
 		return t, o, err

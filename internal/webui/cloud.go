@@ -10,8 +10,8 @@ import (
 )
 
 // cloud is the service as the pages use it: the client, and short-lived caches of data that rarely
-// changes between two clicks. Permissions are never decided from the caches; the service checks
-// them at every request.
+// changes between two clicks. No permission is decided from a cache: the service checks permissions
+// at every request.
 type cloud struct {
 	conn *api.Client // nil if no cloud service is configured
 	now  func() time.Time
@@ -113,8 +113,7 @@ func (c *cloud) forget() {
 	c.me, c.groups, c.people = remembered[api.Me]{}, remembered[[]api.Group]{}, remembered[[]api.Member]{}
 }
 
-// remember returns the value in the cache. If it is older than life, remember gets a new one and caches
-// it.
+// remember returns the cached value. If it is older than life, remember gets and caches a new one.
 func remember[T any](c *cloud, cache *remembered[T], life time.Duration, get func() (T, error)) (T, error) {
 	c.mu.Lock()
 	cached := *cache

@@ -83,8 +83,8 @@ func (s *Server) findActions(me api.Me, q string) (found []finding) {
 	return found
 }
 
-// actions returns the actions that do not depend on a target. Those about the cloud are offered only
-// to a person who is signed in.
+// actions returns the actions that do not depend on a target. Those about the cloud are offered
+// only to a person who is signed in.
 func (s *Server) actions(me api.Me) []finding {
 	all := []finding{{Text: titleNewTarget, Icon: "plus", URL: "/targets/new"}}
 	if me.Organization != "" {

@@ -17,7 +17,7 @@ import (
 // This file decides who may use the web UI, before any handler runs:
 //
 //	L1  the web UI listens on loopback only, unless configured otherwise (listen.go)
-//	L2  the Host header must name the address the connection arrived at:
+//	L2  the Host header must name the address at which the connection arrived:
 //	    a foreign page whose host name resolves to 127.0.0.1 is refused
 //	L3  a browser must have the cookie from a one-time start link;
 //	    requests that change something must come from our own pages, and so

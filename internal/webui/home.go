@@ -69,8 +69,8 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "home.html", "home", page)
 }
 
-// alert picks the snapshots that need attention: those with a share that ends soon, the soonest
-// first, and shared originals, the newest first.
+// alert sets the snapshots that need attention: those with a share that ends soon, the soonest
+// first, and the shared originals, the newest first.
 func (p *homePage) alert(rows []row, now time.Time) {
 	for _, one := range rows {
 		c := one.Cloud

@@ -110,8 +110,8 @@ func (q query) narrowed() bool {
 	return q.Q != "" || q.Target != "" || q.Type != "" || !q.filters.empty()
 }
 
-// collected reports whether all snapshots must be fetched to sort the list, because the service only
-// lists the newest first.
+// collected reports whether all snapshots must be fetched to sort the list, because the service
+// only lists the newest first.
 func (q query) collected() bool { return q.Sort != newestFirst }
 
 // matches applies the words, target and type of the query to a local snapshot, by the same rules as

@@ -62,7 +62,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.renderProblem(w, r, statusOf(err), err, s.page(titleProblem, ""))
 }
 
-// gateProblem tells a browser why it is not allowed to use the web UI.
+// gateProblem reports to a browser why it may not use the web UI.
 func (s *Server) gateProblem(w http.ResponseWriter, r *http.Request, status int, err error) {
 	s.renderProblem(w, r, status, err, look.Page{Title: titleGate, Product: product, Narrow: true})
 }

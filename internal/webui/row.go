@@ -142,8 +142,7 @@ func (r row) Changed() string {
 	return changedText(*r.Local.New)
 }
 
-// Pick names the snapshot in the form that acts on several at once: by its ID in the cloud, its
-// name on this machine, or both.
+// Pick returns the value that names the snapshot in the form for actions on several snapshots.
 func (r row) Pick() string {
 	var p pick
 	if r.Cloud != nil {

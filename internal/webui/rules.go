@@ -16,8 +16,7 @@ import (
 	"snap/internal/look"
 )
 
-// ruleReviews are the reviews of rules by target. Decisions stay in this process until they are
-// saved.
+// ruleReviews holds the reviews of rules by target. Decisions stay in memory until they are saved.
 type ruleReviews struct {
 	mu sync.Mutex
 	of map[string]*ruleReview

@@ -116,7 +116,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// signedInOrOut is called after a sign-out and when a login has ended, even if they failed.
+// signedInOrOut is called after every sign-in and sign-out, even after one that failed.
 func (s *Server) signedInOrOut() {
 	s.cloud.forget()
 	s.jobs.announce("account")

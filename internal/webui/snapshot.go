@@ -77,8 +77,8 @@ func (s *Server) localSnapshot(w http.ResponseWriter, r *http.Request) error {
 	return s.showSnapshot(w, r, one, err)
 }
 
-// reportGone reports to an open page that its snapshot no longer exists. Any other request gets the
-// error.
+// reportGone shows in an open page that its snapshot no longer exists. For any other request it
+// returns the error.
 func (s *Server) reportGone(w http.ResponseWriter, r *http.Request, err error) error {
 	if !fragment(r) || snap.CodeOf(err) != snap.CodeNotFound {
 		return err

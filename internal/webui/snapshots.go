@@ -17,7 +17,7 @@ type snapshotsPage struct {
 	Types   []snap.Type
 	Cloud   bool // a cloud service is configured
 	Problem *problem
-	// SignedOut reports that the service accepts no credential of this machine. SignIn is then
+	// SignedOut means that this machine has no credential that the service accepts. SignIn is then
 	// offered, unless the credential is an API key.
 	SignedOut bool
 	SignIn    signinView

@@ -126,7 +126,7 @@ func states(page look.Page) []state {
 		{"sharing.html", []string{"dialog"}, viewer, []string{"needs the owner or admin role", "Only its owner"}},
 		{"sharing.html", []string{"dialog"}, recipient,
 			[]string{"Shared with your organization", "Only owners and admins of"}},
-		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Flight: flight, Database: "shop_dev",
+		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Preflight: flight, Database: "shop_dev",
 			Certificate: "none", Back: "/"},
 			[]string{"Older server.", "psql", "shop_dev", "1 table", "<dt>Certificate</dt><dd><bdi>none</bdi>"}},
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Problem: bad, Back: "/"},

@@ -37,8 +37,8 @@ func (t targetView) Edit() string { return "/targets/" + url.PathEscape(t.Name) 
 // Rules returns the URL of the page that reviews the target's rules.
 func (t targetView) Rules() string { return rulesPath(t.Name) }
 
-// Remove returns the URL of the page that asks whether to remove the target. Its form is sent to the
-// same URL.
+// Remove returns the URL of the page that asks whether to remove the target. Its form is sent to
+// the same URL.
 func (t targetView) Remove() string { return "/targets/" + url.PathEscape(t.Name) + "/remove" }
 
 // ID returns the ID of the target's card on the page.

@@ -351,8 +351,8 @@ func subsetOf(subset bool) string {
 	return ""
 }
 
-// shareDetails describes who would gain access through the share. newcomers is -1 if it is
-// not known.
+// shareDetails describes who would gain access through the share. newcomers is -1 if that is not
+// known.
 func shareDetails(audience string, newcomers int) string {
 	who := "Everyone in " + audience
 	if newcomers > 0 {

@@ -15,7 +15,7 @@ type step struct {
 	rows     int // number of rows on the pages before it
 }
 
-// trailLimit is the maximum number of remembered steps. When it is reached, all are forgotten.
+// trailLimit is the maximum number of remembered steps. Beyond it, all of them are forgotten.
 const trailLimit = 2000
 
 func (t *trail) add(to query, s step) {
