@@ -65,7 +65,7 @@ confirm that.`,
 			case intoExisting:
 				o.Into = local.IntoExisting
 			}
-			o.Took = a.reportChoice("the latest one built, sanitized or pulled here")
+			o.Chosen = a.reportChoice("the latest one built, sanitized or pulled here")
 			return a.load(ctx, agent, args[0], o, yes)
 		}),
 	}

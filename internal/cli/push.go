@@ -48,7 +48,7 @@ that is already in the cloud is not sent again.`,
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: a.withAgent(func(ctx context.Context, agent *local.Agent, args []string) error {
-			o.Took = a.reportChoice("the latest one built or sanitized here")
+			o.Chosen = a.reportChoice("the latest one built or sanitized here")
 			if to.cloud {
 				return a.push(ctx, agent, args[0], o)
 			}

@@ -24,8 +24,8 @@ type Options struct {
 	Env        func(string) string // nil is os.Getenv
 	Now        func() time.Time    // nil is time.Now
 	Log        *slog.Logger        // nil discards
-	// Passphrase asks the user for the passphrase of a private key. Nil means that there is no user
-	// to ask.
+	// Passphrase asks the user for the passphrase of the private key at path. Nil means that there
+	// is no user to ask.
 	Passphrase func(path string) ([]byte, error)
 }
 

@@ -165,7 +165,7 @@ func columnKeys(t schema.Table) map[string]string {
 	return keys
 }
 
-// referencesOf returns, for each column, the column that its first foreign key refers to.
+// referencesOf returns the column that the first foreign key of each column refers to, by column.
 func referencesOf(t schema.Table, all map[schema.Name]schema.Table) map[string]string {
 	refers := map[string]string{}
 	for _, k := range t.ForeignKeys {

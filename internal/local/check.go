@@ -26,8 +26,8 @@ type DatabaseCheck struct {
 }
 
 // CheckTarget connects to a target's databases and reports their versions, what is missing, and
-// each obstacle to a build or a load. It returns an error only for an unknown target. The problems
-// of a database are in its DatabaseCheck.
+// each obstacle to a build or a load. It returns an error only if there is no such target. The
+// problems of a database are in its DatabaseCheck.
 func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, error) {
 	t, err := a.Target(name)
 	if err != nil {

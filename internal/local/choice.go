@@ -18,8 +18,8 @@ func (t Target) Choice() Choice {
 		Extensions: t.ExcludeExtensions, Omit: t.Omit}
 }
 
-// choice returns the objects to build. The options replace the target's tables and schemas, and add to
-// everything that the target leaves out.
+// choice returns the objects to build. The options replace the target's tables and schemas, and add
+// to everything that the target leaves out.
 func (o BuildOptions) choice(t Target) (Choice, error) {
 	c := t.Choice()
 	if len(o.Choice.Tables)+len(o.Choice.Schemas) > 0 {

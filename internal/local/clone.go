@@ -47,7 +47,7 @@ func (c ClonesSpec) check() error {
 // CloneOptions configure [Agent.Clone].
 type CloneOptions struct {
 	Name     string    // "" chooses one
-	Count    int       // how many; the names of several are numbered
+	Count    int       // number of clones; the names of several clones are numbered
 	Snapshot string    // name, or ID in the cloud; "" is the one that was built, sanitized or pulled last
 	Type     snap.Type // "" is any type
 	TTL      time.Duration
@@ -89,8 +89,8 @@ func (a *Agent) cloner(s clone.Source) (engine.Cloner, string, error) {
 // by the URL of the SSH server if there is one.
 func serverRecord(p place) string { return strings.TrimSpace(p.via + " " + p.raw) }
 
-// clonePlace returns the server of a source's clones. It uses the target's password command, as long
-// as the target still names that server.
+// clonePlace returns the server of a source's clones. It uses the target's password command, as
+// long as the target still names that server.
 func (a *Agent) clonePlace(s clone.Source) place {
 	t := a.Config().Targets[s.Target]
 	for _, p := range []place{t.destination(), t.scratch()} {
@@ -242,8 +242,9 @@ func withoutPassword(raw string) string {
 	return u.String()
 }
 
-// cloneNames returns the names of the clones to make. number means that each name lacks its number,
-// which [clone.Request] adds, because another process may be choosing a name too.
+// cloneNames returns the names of the clones to make. If number is true, the registry must append a
+// number to each name (see [clone.Request]), because another process may choose the same name at
+// the same time.
 func cloneNames(target string, o CloneOptions) (names []string, number bool, err error) {
 	switch {
 	case o.Name == "":
@@ -259,14 +260,14 @@ func cloneNames(target string, o CloneOptions) (names []string, number bool, err
 
 var notInCloneName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// cloneBase returns a target's name in the form of clones' names.
+// cloneBase returns a target's name as the beginning of clone names.
 func cloneBase(target string) string {
 	const maxLength = 40
 	base := strings.Trim(notInCloneName.ReplaceAllString(target, "-"), "-._")
 	return cmp.Or(base[:min(len(base), maxLength)], "clone")
 }
 
-// cloneRequest returns the request for a clone of a target, without a name. It connects to nothing.
+// cloneRequest returns the request for a clone of a target, without a name. It makes no connection.
 func (a *Agent) cloneRequest(target string, o CloneOptions, p Progress) (q clone.Request, err error) {
 	s, err := a.ToClone(target, o)
 	if err != nil {
@@ -299,8 +300,8 @@ func (a *Agent) cloneRequest(target string, o CloneOptions, p Progress) (q clone
 }
 
 // allowClone decides whether the programs of a foreign snapshot may be cloned. It decides again for
-// every clone, because the user's consent when the template was loaded may have applied only to
-// that clone.
+// every clone, because the consent that the user gave when the template was loaded may have been
+// for that clone only.
 func (a *Agent) allowClone(s Snapshot, o CloneOptions) error {
 	r, err := openSnapshot(s)
 	if err != nil {
@@ -327,8 +328,8 @@ func (a *Agent) cloneExpiry(t Target, ttl time.Duration) (time.Time, error) {
 
 // cloneServer returns, in the form of [serverRecord], the server where a target's clones are made:
 // the destination's, or the scratch server if there is no destination. It fails if the target is
-// marked as production, or if the database in that server's URL is the target's source or looks like
-// production. SQLite clones are in the data directory.
+// marked as production, or if the database in that server's URL is the target's source or looks
+// like production. SQLite clones are in the data directory.
 func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 	if t.Production {
 		return "", snap.Forbidden(fmt.Sprintf("the target %q is marked as production, so no clones are made of it",
@@ -434,7 +435,7 @@ func (a *Agent) ResetClone(ctx context.Context, name string, o CloneOptions, p P
 	return a.clones().Reset(ctx, name, jobsOf(o.Jobs), load)
 }
 
-// snapshotOf returns the local snapshot of a source.
+// snapshotOf returns the local snapshot that a clone was made from.
 func (a *Agent) snapshotOf(s clone.Source) (Snapshot, error) {
 	all, err := a.Snapshots(s.Target)
 	if err != nil {
@@ -450,13 +451,13 @@ func (a *Agent) snapshotOf(s clone.Source) (Snapshot, error) {
 			s.Snapshot), Hint: "pull it again, or make a clone of another snapshot"}
 }
 
-// DropClone drops a clone, given by its label, and its database.
+// DropClone drops the clone with this label and its database.
 func (a *Agent) DropClone(ctx context.Context, name string) error { return a.clones().Drop(ctx, name) }
 
 // ForgetClone removes a clone from the record and keeps its database.
 func (a *Agent) ForgetClone(name string) (clone.Clone, error) { return a.clones().Forget(name) }
 
-// FindClone returns a clone by its label.
+// FindClone returns the clone with this label.
 func (a *Agent) FindClone(name string) (clone.Clone, error) { return a.clones().Find(name) }
 
 // CloneNames returns the names of the clones.

@@ -19,7 +19,7 @@ type Revoked struct {
 // DropRevoked drops the templates of pulled snapshots that the user no longer has access to. It
 // asks the service about each one. It keeps the templates of snapshots that somebody other than c's
 // caller pulled, such as another account of the user. Existing clones and the pulled files stay. It
-// sends no request if there are no such templates.
+// sends no request if there are no templates of pulled snapshots.
 func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revoked, err error) {
 	registry := a.clones()
 	templates, err := registry.Templates()

@@ -10,8 +10,8 @@ import (
 	"snap/internal/clone"
 )
 
-// Borrowed is a clone that belongs to this process. If the process is killed, the next command of
-// the user drops the clone.
+// Borrowed is a clone that belongs to this process. If the process is killed, the user's next
+// command drops the clone.
 type Borrowed struct {
 	Cloned
 	held     clone.Held
@@ -52,7 +52,7 @@ func (a *Agent) WarmClones(ctx context.Context, target string, n int, o CloneOpt
 		n = t.Clones.Warm
 	}
 	q.Kind = clone.Warm
-	for made < n { // copies with a short lifetime may expire meanwhile
+	for made < n { // copies with a short lifetime may expire in the meantime
 		have, err := a.clones().Count(q.Source)
 		if err != nil || have >= n {
 			return made, err
@@ -103,9 +103,9 @@ func Environment(kind snap.Engine, raw string) []string {
 	return all
 }
 
-// WithEnvironment returns the environment env with the variables of a database. It removes
-// the variables that name another database of the same kind, because the two sets would mix. How to
-// connect, such as PGSSLMODE, stays: snapcli connects to the database in this way too.
+// WithEnvironment returns the environment env with the variables of a database. It removes the
+// variables that name another database of the same kind, because the two sets would mix. Variables
+// such as PGSSLMODE, which say how to connect, remain: snapcli itself uses them too.
 func WithEnvironment(env []string, kind snap.Engine, raw string) []string {
 	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

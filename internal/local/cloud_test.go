@@ -302,7 +302,7 @@ func TestPushTakesOwnAndLoadTakesTheLast(t *testing.T) {
 	}
 	mia, here := c.As("mia@acme.test"), machine(t)
 	var took Snapshot
-	options := PushOptions{Took: func(s Snapshot) { took = s }}
+	options := PushOptions{Chosen: func(s Snapshot) { took = s }}
 	pulled, err := here.Pull(t.Context(), mia, "shop", PullOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestPushTakesOwnAndLoadTakesTheLast(t *testing.T) {
 		took.Name != own.Name {
 		t.Errorf("pushed %s, took %s, want %s: %v", r.Name, took.Name, own.Name, err)
 	}
-	last, err := here.toLoad("shop", LoadOptions{Took: func(s Snapshot) { took = s }})
+	last, err := here.toLoad("shop", LoadOptions{Chosen: func(s Snapshot) { took = s }})
 	if err != nil || last.Name != pulled.Snapshot.Name || took.Name != last.Name {
 		t.Errorf("would load %s, want %s: %v", last.Name, pulled.Snapshot.Name, err)
 	}

@@ -51,8 +51,8 @@ type Target struct {
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty"`  // public keys, or files of them
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty"`
 	Subset      SubsetSpec   `yaml:"subset,omitempty"`
-	// Via is the URL of an SSH server through which the source is reached. PasswordCommand is a program
-	// with its arguments; it runs before each connection and prints the source's password.
+	// Via is the URL of an SSH server through which the source is reached. PasswordCommand is a
+	// program with its arguments; it runs before each connection and prints the source's password.
 	Via                        string   `yaml:"via,omitempty"`
 	PasswordCommand            []string `yaml:"password_command,omitempty"`
 	DestinationVia             string   `yaml:"destination_via,omitempty"`
@@ -60,10 +60,10 @@ type Target struct {
 	ScratchVia                 string   `yaml:"scratch_via,omitempty"`
 	ScratchPasswordCommand     []string `yaml:"scratch_password_command,omitempty"`
 
-	// These are lists of patterns. Include selects tables and Schemas selects PostgreSQL schemas; an
-	// empty list selects all. Exclude leaves out tables and views, ExcludeExtensions leaves out
-	// extensions, and ExcludeData leaves out the rows of tables. Omit lists kinds of objects to leave
-	// out; see [OmitKinds].
+	// The following fields are lists of patterns. Include selects tables and Schemas selects
+	// PostgreSQL schemas; an empty list selects all. Exclude leaves out tables and views,
+	// ExcludeExtensions leaves out extensions, and ExcludeData leaves out the rows of tables. Omit
+	// lists kinds of objects to leave out; see [OmitKinds].
 	Include           []string `yaml:"include,omitempty"`
 	Schemas           []string `yaml:"schemas,omitempty"`
 	Exclude           []string `yaml:"exclude,omitempty"`
@@ -112,7 +112,7 @@ type SanitizeSpec struct {
 	Rules string `yaml:"rules,omitempty"`
 	SQL   string `yaml:"sql,omitempty"`
 
-	// Prove says whether masked copies are loaded into a scratch database. Nil means yes, if a
-	// server for that database can be reached.
+	// Prove says whether masked copies are loaded into a scratch database as a test. Nil means yes
+	// if a server for that database can be reached.
 	Prove *bool `yaml:"prove,omitempty"`
 }

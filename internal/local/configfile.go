@@ -46,7 +46,7 @@ func openConfig(path string, env func(string) string) (*configFile, error) {
 	return f, f.read()
 }
 
-// read reads the file again.
+// read reads the file and the environment. On an error, the configuration does not change.
 func (f *configFile) read() error {
 	text, err := os.ReadFile(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,7 @@ type Counted struct {
 	Tables map[string]api.CardRows `json:"tables,omitempty"` // the tables with differing rows, by label
 }
 
-// maxCounted is the size in bytes of the largest file whose rows a push counts. Reading two such
+// maxCounted is the maximum size in bytes of a file whose rows a push counts. Reading two such
 // files takes about as long as writing the delta between them.
 const maxCounted = 1 << 30
 

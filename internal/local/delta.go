@@ -24,7 +24,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// A delta is only an attempt to transfer fewer bytes. A push by delta ends with the ordinary
+// A delta is only an attempt to transfer fewer bytes. After a delta, a push still runs the ordinary
 // transfer, which then finds nothing left to send. If anything goes wrong with a delta, the whole
 // file is transferred.
 
@@ -42,7 +42,8 @@ type sentDelta struct {
 
 // A service cannot read encrypted snapshots. A push of an encrypted snapshot therefore sends the
 // whole file in addition to the delta, which serves only pulls. Writing and applying such a delta
-// requires a private key. Keys that need a passphrase are not used, so nobody is asked for a passphrase.
+// requires a private key. Keys that need a passphrase are not used, so nobody is asked for a
+// passphrase.
 
 // allBases returns the local snapshots that can be the base of a delta to a snapshot of this target
 // and type, the newest one first. Encrypted ones are included only if encrypted is set and a
@@ -78,8 +79,8 @@ func (a *Agent) pushDelta(ctx context.Context, c *api.Client, s Snapshot, o tran
 	return sent, a.giveUp(ctx, err)
 }
 
-// giveUp ends an attempt to use a delta. It returns an error only if the command must end. After
-// all other errors, the whole file is transferred.
+// giveUp handles the end of an attempt to use a delta. It returns an error only if the context has
+// ended. After any other error, the whole file is transferred.
 func (a *Agent) giveUp(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -126,8 +127,8 @@ func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o t
 }
 
 // commonBase returns a local snapshot of the same target and type that is also in the cloud, and
-// its ID there. It takes the newest one that has a different checksum and does not come from another
-// organization.
+// its ID there. It chooses the newest one in the cloud that has a different checksum and does not
+// come from another organization.
 func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snapshot, string, error) {
 	page, err := c.Snapshots(ctx, api.ListOptions{Target: s.Target, Type: s.Type, Limit: 50})
 	if err != nil {

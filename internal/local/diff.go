@@ -21,7 +21,7 @@ import (
 type DiffOptions struct {
 	Table    string   // table whose differing rows are also listed, as table or schema.table
 	Limit    int      // maximum number of listed rows
-	Identity []string // files of private keys that decrypt the snapshots; nil: those of the configuration
+	Identity []string // files of private keys for decryption; nil: those of the configuration
 }
 
 // Difference is the result of a comparison. After is "" for the current database.

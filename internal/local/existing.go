@@ -7,7 +7,7 @@ import (
 	"snap/internal/engine"
 )
 
-// Into is how a load fills its destination.
+// Into says how a load fills its destination.
 type Into = engine.Into
 
 // The ways to replace only the content of a database. See [engine.Into].
@@ -28,8 +28,8 @@ func (o LoadOptions) checkWay(to database) error {
 	return nil
 }
 
-// checkGrantsOf returns an error if grants are requested for a kind of database whose snapshots cannot
-// contain them.
+// checkGrantsOf returns an error if grants are requested for a kind of database whose snapshots
+// cannot contain them.
 func checkGrantsOf(d database, wanted bool) error {
 	if !wanted || d.kind == snap.Postgres {
 		return nil

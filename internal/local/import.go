@@ -64,7 +64,7 @@ func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	return a.importOf(found, filepath.Dir(path))
 }
 
-// importOf converts the settings that were found. dir is the folder of the file that they come from.
+// importOf converts the settings found in a file of the folder dir.
 func (a *Agent) importOf(found foreign.Found, dir string) (Import, error) {
 	i := Import{Profiles: map[string]string{}, Left: found.Left, texts: map[string]string{}}
 	for _, p := range found.Profiles {

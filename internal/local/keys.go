@@ -72,8 +72,8 @@ func IsRecipient(entry string) bool {
 	return strings.HasPrefix(entry, "age1") || strings.HasPrefix(entry, "ssh-") || strings.HasPrefix(entry, "AGE-")
 }
 
-// recipientLines returns the lines of an entry, which is a public key or the path of a file of public
-// keys. It fails if there is no key.
+// recipientLines returns the lines of an entry, which is a public key or the path of a file of
+// public keys. It fails if there is no key.
 func recipientLines(entry string) ([]string, error) {
 	text := []byte(entry)
 	if !IsRecipient(entry) {
@@ -174,8 +174,7 @@ func (a *Agent) readyIdentities() []age.Identity {
 	return ids
 }
 
-// allIdentities returns the same keys as identities, but returns those that ask for a passphrase
-// separately.
+// allIdentities is like identities, but returns the keys that ask for a passphrase separately.
 func (a *Agent) allIdentities(given []string) (ids, asking []age.Identity, err error) {
 	fromConfig := len(given) == 0
 	if fromConfig {

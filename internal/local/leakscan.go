@@ -13,7 +13,7 @@ import (
 	"snap/internal/sanitize"
 )
 
-// leakScan searches masked output for original values that the SQL removed from their column but
+// leakScan searches masked output for original values that the SQL removed from one column, but
 // that still occur in another column or in the schema.
 type leakScan struct {
 	engine engine.Engine
@@ -21,7 +21,7 @@ type leakScan struct {
 	sql    string
 	dir    string // for the dump to search
 
-	possible  bool // this kind of dump can be searched
+	possible  bool // whether this kind of dump can be searched
 	originals []sanitize.Watched
 }
 

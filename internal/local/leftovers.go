@@ -36,8 +36,8 @@ func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	return all
 }
 
-// RemoveLeftovers removes the remains that Leftovers finds and returns their names. The error is
-// that of the first server on which removal failed.
+// RemoveLeftovers removes the remains that Leftovers finds, and returns them. The error is that of
+// the first server on which the removal failed.
 func (a *Agent) RemoveLeftovers(ctx context.Context) (removed []Leftover, err error) {
 	removed = a.leftFiles()
 	sweepWork(a.tempDir())

@@ -15,7 +15,7 @@ import (
 type LoadOptions struct {
 	Snapshot  string                // name; "" is the snapshot most recently built, sanitized or pulled
 	Type      snap.Type             // "" is any type
-	Took      func(Snapshot)        // called with the chosen snapshot if none was named; may be nil
+	Chosen    func(Snapshot)        // called with the chosen snapshot if none was named; may be nil
 	Confirm   func(Preflight) error // called before anything is replaced; an error stops the load; nil agrees
 	Agreed    bool                  // the user agreed to lose whatever the destination contains when it is replaced
 	Terminate bool                  // end other connections to the destination
@@ -113,7 +113,7 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	}, err
 }
 
-// requireLoadable refuses a destination that this way of loading cannot fill.
+// requireLoadable refuses a destination that cannot be loaded in the way that the options choose.
 func requireLoadable(ctx context.Context, f Preflight, to database, o LoadOptions) error {
 	switch {
 	case o.Into != engine.NewDatabase:
@@ -130,7 +130,7 @@ func requireLoadable(ctx context.Context, f Preflight, to database, o LoadOption
 }
 
 // requireUnused refuses a destination that others are connected to, before the restore begins. It
-// checks more than once, because a recently closed connection can still be listed. The swap checks
+// checks several times, because a recently closed connection can still be listed. The swap checks
 // again.
 func requireUnused(ctx context.Context, f Preflight, to database, terminate bool) error {
 	if terminate && to.kind != snap.SQLite {
@@ -225,8 +225,8 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 func (a *Agent) toLoad(target string, o LoadOptions) (Snapshot, error) {
 	if o.Snapshot == "" {
 		s, err := a.lastArrived(target, o.Type)
-		if err == nil && o.Took != nil {
-			o.Took(s)
+		if err == nil && o.Chosen != nil {
+			o.Chosen(s)
 		}
 		return s, err
 	}

@@ -28,7 +28,7 @@ type New struct {
 }
 
 // lastSeen is the record of the newest snapshot of a target and type that arrived on this machine.
-// The record is kept next to the snapshots until that snapshot is deleted.
+// It is stored next to the snapshots, and removed when that snapshot is deleted.
 type lastSeen struct {
 	Name    string        `json:"name"`
 	Created time.Time     `json:"created"`

@@ -133,7 +133,7 @@ func (n night) sanitize(ctx context.Context, r *nightly.Run, save func() error) 
 	return err
 }
 
-// saveNameTo returns a function that saves the name of a snapshot before it exists.
+// saveNameTo returns a function for the option Named, which saves the name of a snapshot in a run.
 func saveNameTo(field *string, save func() error) func(string) error {
 	return func(name string) error {
 		*field = name
@@ -265,7 +265,7 @@ func (n night) push(ctx context.Context, r *nightly.Run, _ func() error) error {
 	return err
 }
 
-// failed does the clean-up of a run that failed. The run's masked copy stays for inspection.
+// failed cleans up after a run that failed. The run's masked copy stays for inspection.
 func (n night) failed(*nightly.Run) {
 	if err := n.removeOld(); err != nil {
 		n.agent.log.Warn("old snapshots of the job could not be removed", "target", n.target.Name, "err", err)

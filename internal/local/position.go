@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Position returns the file, line and column of a setting's value, such as config.yaml:12:5, or "" if
-// the setting is not in the file.
+// Position returns the file, line and column of a setting's value, such as config.yaml:12:5, or ""
+// if the setting is not in the file.
 func (a *Agent) Position(key string) string {
 	a.file.mu.Lock()
 	defer a.file.mu.Unlock()

@@ -65,7 +65,7 @@ func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) 
 
 var productionWord = regexp.MustCompile(`(?i)(^|[^a-z])(prod|production|live)([^a-z]|$)`)
 
-// production returns the reason that a destination must not be replaced without force: it is marked
+// production returns the reason why a destination must not be replaced without force: it is marked
 // as production, it is the source itself, or its name suggests production. It returns "" if there
 // is none.
 func (a *Agent) production(t Target, to database) string {
@@ -184,7 +184,7 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d 
 	return f, nil
 }
 
-// requireRoom returns an error if the disk cannot hold the dump's content in the folder where it is
+// requireRoom returns an error if the disk has no space for the dump in the folder where it is
 // unpacked.
 func (a *Agent) requireRoom(r *archive.Reader, to database) error {
 	dir := a.data

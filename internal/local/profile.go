@@ -14,8 +14,8 @@ import (
 )
 
 // PushProfile pushes a local snapshot to a storage profile, as [Agent.Push] does to the cloud: in
-// parts, resumable, verified. Name "" selects the only profile. The result's ID is the snapshot's
-// name.
+// parts that are verified, and an interrupted push can be resumed. Name "" selects the only
+// profile. The result's ID is the snapshot's name.
 func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOptions, p Progress) (PushResult, error) {
 	started := a.now()
 	s, err := a.chosen(target, o)

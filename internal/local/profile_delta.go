@@ -19,7 +19,7 @@ import (
 // a push or pull fail.
 
 // storeDelta stores the delta from the newest earlier snapshot that this machine and the profile
-// both have. It returns nil if there is no delta of at most a fifth of the file.
+// both have. It returns nil if there is no delta of at most a fifth of the file's size.
 func (a *Agent) storeDelta(ctx context.Context, store *profile.Profile, s Snapshot, p Progress) (*sentDelta, error) {
 	if s.Size < minDeltaFile {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 // fails if a load would fail. SQLite needs no proof, because its masks run in a database that is
 // then checked.
 type proof struct {
-	on    database // where to load the copy; without an engine, there is no such place
+	on    database // where to load the copy; it has no engine if there is no such server
 	must  bool     // the configuration requires a proof, so an unreachable server is an error
 	trust engine.Trust
 	masks engine.Plan // how the copy was masked

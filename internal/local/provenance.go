@@ -27,7 +27,7 @@ const (
 type Provenance struct {
 	Origin       Origin `json:"origin"`
 	Organization string `json:"organization,omitempty"` // slug of the organization it was pulled from
-	Person       string `json:"person,omitempty"`       // e-mail of the user, unless of another organization
+	Person       string `json:"person,omitempty"`       // e-mail of the owner, unless in another organization
 	Service      string `json:"service,omitempty"`      // URL of the cloud service
 	Profile      string `json:"profile,omitempty"`      // storage profile it was pulled from
 }
@@ -110,9 +110,9 @@ func undescribedError(s Snapshot) error {
 	}
 }
 
-// checkDescription drops a schema description that is invalid or too large for others to read, and
-// adds a warning.
-func checkDescription(kind snap.Engine, info engine.Info) engine.Info {
+// dropInvalidSchema removes a schema description that is invalid or too large for others to read,
+// and adds a warning.
+func dropInvalidSchema(kind snap.Engine, info engine.Info) engine.Info {
 	if info.Schema == nil {
 		return info
 	}

@@ -185,9 +185,9 @@ func (a *Agent) ensureTarget(r *PullResult, name string) error {
 var errTargetExists = errors.New("the target exists")
 
 // recordFor returns the record of the local copy. If there is none, it returns a record for a new
-// copy with an unused name, and here is false. It removes a copy whose bytes have changed. A file
-// without a record was left by a pull that was killed just before it finished. The download
-// verifies and reuses it.
+// copy with an unused name, and here is false. It removes a copy whose bytes have changed. The new
+// copy's file may already exist without a record, if a pull was killed just before it finished. The
+// download then verifies and reuses that file.
 func (a *Agent) recordFor(ctx context.Context, wanted offer) (s Snapshot, here bool, err error) {
 	local, err := a.Snapshots(wanted.Target)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 )
 
 // PushOptions select what to push. Without a name, Push takes the newest snapshot of the target and
-// type that was built or sanitized here. Type "" is any type. A pulled snapshot is pushed only by its
-// name.
+// type that was built or sanitized here. Type "" is any type. A pulled snapshot is pushed only by
+// its name.
 type PushOptions struct {
 	Snapshot string
 	Type     snap.Type
-	Took     func(Snapshot) // called with the chosen snapshot if none was named; may be nil
+	Chosen   func(Snapshot) // called with the chosen snapshot if none was named; may be nil
 	Jobs     int            // concurrent connections; 0: a default
 	Full     bool           // push the whole file, never a delta
 	Card     CardChoice     // how much of the snapshot's card is published
@@ -97,8 +97,8 @@ func (a *Agent) chosen(target string, o PushOptions) (Snapshot, error) {
 	}
 	if name == "" {
 		s, err := a.newestOwn(target, typ)
-		if err == nil && o.Took != nil {
-			o.Took(s)
+		if err == nil && o.Chosen != nil {
+			o.Chosen(s)
 		}
 		if errors.Is(err, snap.ErrNotFound) {
 			if _, unknown := a.Target(target); unknown != nil {

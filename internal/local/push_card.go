@@ -53,8 +53,8 @@ func (a *Agent) card(s Snapshot, o PushOptions) (*api.Card, error) {
 const publishTimeout = 10 * time.Second
 
 // publish publishes the card of a pushed snapshot, and records the snapshot's ID. For the card, it
-// counts the rows that differ from an earlier snapshot. If counting is interrupted, publish omits
-// these numbers but still publishes the card, because the snapshot is already in the cloud. sent is
+// counts the rows that differ from an earlier snapshot. If the count is interrupted, publish still
+// publishes the card, without these numbers, because the snapshot is already in the cloud. sent is
 // as for [Agent.count].
 func (a *Agent) publish(ctx context.Context, c *api.Client, s Snapshot, done transfer.Uploaded, sent *sentDelta,
 	described *api.Card, o PushOptions, p Progress) error {

@@ -55,7 +55,7 @@ func (a *Agent) reread(ctx context.Context, r *archive.Reader, s Snapshot, rows 
 	return unreadable(ctx, err)
 }
 
-// tryRestore loads a SQLite dump into a file in dir, and removes the file.
+// tryRestore loads a SQLite dump into a file in dir, and then removes the file.
 func tryRestore(ctx context.Context, e engine.Engine, d engine.Dump, dir string) error {
 	scratch, err := e.Restore(ctx, sqlite.URLOf(filepath.Join(dir, "check.db")), d, engine.Options{Jobs: jobsOf(0, 0),
 		TempDir: dir})

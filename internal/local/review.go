@@ -82,8 +82,8 @@ type ProposedRules struct {
 	Snapshot string // name of the snapshot that has these columns
 }
 
-// ProposeRules proposes a rule for every column of a target's newest original that its rules file does
-// not decide on. It changes nothing. No data leaves this machine.
+// ProposeRules proposes a rule for every column of a target's newest original that its rules file
+// does not decide on. It changes nothing. No data leaves this machine.
 func (a *Agent) ProposeRules(ctx context.Context, target string, p Progress) (*ProposedRules, error) {
 	t, err := a.Target(target)
 	if err != nil {

@@ -56,7 +56,7 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 	return diskError(disk.Replace(path, text, 0o644), "write "+path)
 }
 
-// masking is the state of masking a snapshot by rules.
+// masking is an opened snapshot that is masked by rules.
 type masking struct {
 	reader   *archive.Reader
 	dump     engine.Dump
@@ -139,7 +139,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	rewrite := func(to io.Writer) (engine.Info, error) {
 		info, err := m.rewrite(ctx, to, prepared, contents, literals, rules.SchemaLiterals)
 		d.Sanitized.LeakScan.Schema = literals.Found()
-		return checkDescription(d.Engine, info), err
+		return dropInvalidSchema(d.Engine, info), err
 	}
 	defer func() {
 		if note := literals.Note(); note != "" && err == nil {
@@ -208,8 +208,8 @@ func (a *Agent) writeProven(ctx context.Context, w maskedCopy, m *masking, d dra
 	return s, err
 }
 
-// locate masks the dump a second time to report which columns contain original values. It returns the
-// values that occur by coincidence, in every stored form.
+// locate masks the dump a second time to report which columns contain original values. It returns
+// the values that occur by coincidence, in every stored form.
 func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Contents) ([]sanitize.Watched, error) {
 	l := p.Locator()
 	if _, err := m.rewriter.Rewrite(ctx, m.dump, l.Plan(p.Plan, c), io.Discard, m.options); err != nil {
@@ -218,8 +218,8 @@ func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Cont
 	return p.Forms(l.Coincidences()...), l.Result(false, sanitize.FixByRule)
 }
 
-// writeIntermediate writes the output of the rules to a temporary file that cannot be mistaken for a
-// finished snapshot.
+// writeIntermediate writes the output of the rules to a temporary file that cannot be mistaken for
+// a finished snapshot.
 func writeIntermediate(d draft, o engine.Options, rewrite func(io.Writer) (engine.Info, error)) (*archive.Reader,
 	error) {
 	file, err := os.OpenFile(filepath.Join(o.TempDir, "intermediate"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)

@@ -16,7 +16,7 @@ type RulesCheck struct {
 
 // CheckRules compares a target's rules with the columns of its newest original, or of the snapshot
 // that the options name. It returns the columns that the rules do not decide on. If there are none,
-// CheckRules fails, as [Agent.Sanitize] would, when a rule matches no column or does not fit its
+// it fails where [Agent.Sanitize] would fail: if a rule matches no column or does not fit its
 // column.
 func (a *Agent) CheckRules(ctx context.Context, target string, o SanitizeOptions, p Progress) (RulesCheck, error) {
 	t, err := a.Target(target)

@@ -209,8 +209,8 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 }
 
 // scratchServer returns the server for scratch copies: the target's scratch server, otherwise the
-// destination's server. It is never the source or a production database. For SQLite, it is a file in
-// dir.
+// destination's server. It is never the source or a production database. For SQLite, it is a file
+// in dir.
 func (a *Agent) scratchServer(t Target, kind snap.Engine, dir string) (database, error) {
 	if kind == snap.SQLite {
 		return a.databaseAt(direct(sqlite.URLOf(filepath.Join(dir, "scratch.db"))))

@@ -145,8 +145,8 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 	return overridden, f.write(edited)
 }
 
-// checkSetting returns the error that a setting would cause if the file had this text and the
-// environment did not override the setting.
+// checkSetting returns the error that a setting in this text of the file would cause. It ignores
+// the environment variable that overrides the setting.
 func (a *Agent) checkSetting(path []string, text []byte) error {
 	inFile, err := parseConfig(a.file.path, text)
 	if err != nil {
@@ -201,8 +201,8 @@ func settingPath(config reflect.Value, key string) ([]string, reflect.Type, erro
 	return path, kind, nil
 }
 
-// resolve follows the parts of a key through a type of [Config], and returns the path and the type of
-// the setting, or nil if there is none. v is the configuration's value of that type, if there is one.
+// resolve follows the parts of a key through a type of [Config], and returns the path and the type
+// of the setting, or nil if there is none. v is the configuration's value of that type, if any.
 func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect.Type) {
 	if len(parts) == 0 {
 		return []string{}, t

@@ -131,8 +131,8 @@ func (a *Agent) SigningKey(id string) (SigningKey, error) {
 	return all[at], nil
 }
 
-// findSigningKey returns the index of the key with this ID or name; "" is this machine's own key. Of
-// several keys with one name, it returns the newest that is not revoked, or else the newest.
+// findSigningKey returns the index of the key with this ID or name; "" is this machine's own key.
+// Of several keys with one name, it returns the newest that is not revoked, or else the newest.
 func findSigningKey(all []SigningKey, id string) (int, error) {
 	at := slices.IndexFunc(all, func(k SigningKey) bool { return k.ID() == id })
 	if at < 0 {

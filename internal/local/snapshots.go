@@ -47,7 +47,7 @@ type Snapshot struct {
 	Encrypted int             `json:"encrypted,omitempty"`
 	Subset    *archive.Subset `json:"subset,omitempty"` // set if it does not have every row
 	New       *New            `json:"new,omitempty"`    // nil if it is not known
-	// Counted has the numbers of rows that differ from an earlier snapshot's; nil if they are unknown.
+	// Counted has the numbers of rows that differ from an earlier snapshot; nil if not known.
 	Counted *Counted `json:"counted,omitempty"`
 	// Proven reports that this masked copy was loaded into a scratch database before it was kept.
 	Proven bool `json:"proven,omitempty"`
@@ -55,7 +55,7 @@ type Snapshot struct {
 	Certificate json.RawMessage `json:"certificate,omitempty"`
 	// Programs are the objects in it that can run code; [Agent.Describe] sets them.
 	Programs []schema.Program `json:"-"`
-	// Omitted are sentences about the parts of the source that it lacks; [Agent.Describe] sets them.
+	// Omitted are sentences about missing parts of the source; [Agent.Describe] sets them.
 	Omitted []string `json:"-"`
 	// Card describes its content. [Agent.Describe] sets it, unless the snapshot is encrypted and no
 	// identity opens it.
@@ -64,7 +64,7 @@ type Snapshot struct {
 	// included.
 	Warnings []string `json:"-"`
 
-	seen []byte // the content of the file that [Agent.remember] writes; nil for none
+	seen []byte // content of the file that [Agent.remember] writes; nil if it writes none
 }
 
 // maxRecordTables limits the tables in the record of a snapshot that this user did not build,
@@ -213,8 +213,8 @@ func (a *Agent) newest(target string, typ snap.Type) (Snapshot, error) {
 	return best, err
 }
 
-// newestOwn returns the target's snapshot that was built or sanitized here last. Push uses it by
-// default. Pulled snapshots were made by others and are pushed only by name.
+// newestOwn returns the target's snapshot that was built or sanitized here last, which is the
+// default of push. Pulled snapshots were made by others and are pushed only by name.
 func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	best, pulled, err := a.last(target, typ, func(s Snapshot) time.Time {
 		if s.Pulled {
@@ -234,8 +234,8 @@ func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	return best, err
 }
 
-// lastArrived returns the target's snapshot that was built, sanitized or pulled last. Load uses it
-// by default (SPEC 4.4).
+// lastArrived returns the target's snapshot that was built, sanitized or pulled last, which is the
+// default of load (SPEC 4.4).
 func (a *Agent) lastArrived(target string, typ snap.Type) (Snapshot, error) {
 	best, _, err := a.last(target, typ, func(s Snapshot) time.Time { return s.Arrived })
 	return best, err
@@ -306,14 +306,14 @@ func (a *Agent) snapshotFile(target, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !fileName(name) {
+	if !isFileName(name) {
 		return "", snap.Invalid(fmt.Sprintf("the snapshot name %q is not a valid file name on this machine", name), "")
 	}
 	return filepath.Join(a.snapshotsDir(target), name+fileSuffix), nil
 }
 
-// fileName reports whether a name from elsewhere is safe as a file name.
-func fileName(name string) bool {
+// isFileName reports whether a name that may come from elsewhere is safe as a file name.
+func isFileName(name string) bool {
 	if name == "" || len(name) > maxFileName || !utf8.ValidString(name) || name[0] == '.' || name[0] == '-' ||
 		strings.TrimSpace(name) != name {
 		return false

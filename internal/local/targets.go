@@ -45,10 +45,10 @@ func (a *Agent) AddTarget(t Target) error {
 	return a.ChangeTarget(t.Name, func(old *Target) { *old = t })
 }
 
-// ChangeTarget changes a target in config.yaml, or adds it. change receives the settings in the file,
-// without those from the environment, and must change only the settings that the user changes. The
-// path of a SQLite file that it sets may be relative to the working directory and is made absolute.
-// The comments and the order of the other entries remain.
+// ChangeTarget changes a target in config.yaml, or adds it. change receives the settings in the
+// file, without those from the environment, and must change only the settings that the user
+// changes. The path of a SQLite file that it sets may be relative to the working directory and is
+// made absolute. The comments and the order of the other entries remain.
 func (a *Agent) ChangeTarget(name string, change func(*Target)) error {
 	name, err := snap.CleanTarget(name)
 	if err != nil {
@@ -122,7 +122,7 @@ func absoluteURL(raw string) (string, error) {
 	return scheme + "://" + path, err
 }
 
-// engineOf returns the engine of a database URL.
+// engineOf returns the engine that a database URL names.
 func engineOf(raw string) (snap.Engine, error) {
 	scheme, rest, ok := strings.Cut(raw, ":")
 	if !ok {

@@ -48,9 +48,10 @@ func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ..
 	return v, err
 }
 
-// Describe fills in what a record omits: the programs, the tables of an encrypted snapshot if one
-// of the given or configured identities decrypts it, and the tables of a snapshot from elsewhere
-// if there are very many.
+// Describe reads what a record omits from the snapshot's file: the card, the programs, the omitted
+// parts, and the tables if the snapshot is encrypted or comes from elsewhere and has very many. It
+// adds nothing if no configured identity decrypts the snapshot, or if the file cannot be opened but
+// the record has tables. It is an error if none of the given identities decrypts the snapshot.
 func (a *Agent) Describe(s *Snapshot, identity []string) error {
 	r, err := openSnapshot(*s)
 	if err != nil && len(s.Tables) > 0 {
@@ -110,8 +111,8 @@ func verifyFile(ctx context.Context, r *archive.Reader, s Snapshot, p Progress) 
 	return err
 }
 
-// checkRecord returns an error unless the record and the manifest describe the same snapshot. A
-// snapshot listed as sanitized must say so in its manifest.
+// checkRecord returns an error unless the record and the manifest have the same type and engine. A
+// snapshot that is listed as sanitized must be sanitized according to its manifest.
 func checkRecord(s Snapshot, m archive.Manifest) error {
 	if m.Type == s.Type && m.Engine == s.Engine {
 		return nil

@@ -38,7 +38,7 @@ func (t Target) scratch() place {
 	return place{t.Scratch, t.ScratchVia, t.ScratchPasswordCommand, "targets." + t.Name + ".scratch_password_command"}
 }
 
-// direct returns the place of a database that needs only a URL to connect to.
+// direct returns the place of a database that is reached by its URL alone.
 func direct(raw string) place { return place{raw: raw} }
 
 // way returns the route to a database.
@@ -61,7 +61,7 @@ func (a *Agent) way(p place) (*reach.Way, error) {
 	return reach.NewWay(tunnel, &reach.Command{Setting: p.setting, Words: words}), nil
 }
 
-// wayFlaws reports settings that make a database unreachable.
+// wayFlaws adds the settings that make a database unreachable.
 func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
 	prefixes := []string{"", "destination_", "scratch_"}
 	for i, p := range []place{t.source(), t.destination(), {t.Scratch, t.ScratchVia, t.ScratchPasswordCommand, ""}} {

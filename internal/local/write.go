@@ -30,8 +30,8 @@ import (
 // is locked during that time, so that the remains of a killed command can be recognized.
 const partSuffix = ".building"
 
-// draft describes a snapshot to be made: its properties, except those known only from the dump, and
-// how to make it.
+// draft describes how to make a snapshot, and its properties as far as they are known before the
+// dump.
 type draft struct {
 	archive.Manifest
 	from Provenance
@@ -49,7 +49,7 @@ type draft struct {
 	dumper       engine.Dumper      // writes the dump; nil for an ordinary dump of the database
 	verify       verifyFunc         // checks the dump before it is kept; may be nil
 	proof        *proof             // loads the dump before it is kept; may be nil
-	named        func(string) error // called with its name before a file of that name exists; may be nil
+	named        func(string) error // called with the name before a file of that name exists; may be nil
 }
 
 // verifyFunc writes the dump that a function produces, and returns an error if it must not be kept.
@@ -83,7 +83,7 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 			dump = func(w io.Writer) (engine.Info, error) { return d.verify(ctx, w, plain) }
 		}
 		info, err := dump(w)
-		info = checkDescription(from.kind, info)
+		info = dropInvalidSchema(from.kind, info)
 		warnings = info.Warnings
 		return info, err
 	})
