@@ -3,9 +3,8 @@
 //
 // The record is written before and after each step, and the process holds a lock during the run. If
 // a run is recorded as running and nobody holds the lock, its process was killed; the next turn
-// resumes the run at the step that it had reached. The record accounts for every slot: as
-// a run that is done, as a run that failed with a problem, or as a missed slot that a later run
-// counts.
+// resumes the run at the step that it had reached. The record accounts for every slot: as a run
+// that is done, as a run that failed with a problem, or as a missed slot that a later run counts.
 package nightly
 
 import (
@@ -178,15 +177,7 @@ func (a *Agent) giveUp(t Task, r *Record) error {
 		run.Problem = fmt.Sprintf("the agent was killed %d times during the step %s", run.Kills+1, run.Step)
 		run.Hint = "check whether the agent's machine runs out of memory"
 	}
-	run.State, run.Ended = Failed, a.Now().UTC()
-	if err := a.Records.write(t.Target, *r); err != nil {
-		return err
-	}
-	if t.Failed != nil {
-		t.Failed(run)
-	}
-	a.Report(Event{t.Target, *run, Ended})
-	return nil
+	return a.end(t, r, Failed)
 }
 
 // TooSoonError is the error of [Agent.RunNow] if the target already had a run in this minute, or a
@@ -236,28 +227,32 @@ func (a *Agent) work(ctx context.Context, t Task, r *Record, run *Run) error {
 			return errors.Join(ctx.Err(), err)
 		}
 		if err != nil {
-			return a.end(t, r, run, err)
+			return a.fail(t, r, err)
 		}
 	}
-	return a.end(t, r, run, nil)
+	run.Step = ""
+	return a.end(t, r, Done)
 }
 
-// end records how a run ended.
-func (a *Agent) end(t Task, r *Record, run *Run, problem error) error {
-	run.State, run.Ended = Done, a.Now().UTC()
-	if problem != nil {
-		run.State, run.Problem, run.Code = Failed, problem.Error(), snap.CodeOf(problem)
-		var e *snap.Error
-		if errors.As(problem, &e) {
-			run.Hint = e.Hint
-		}
-	} else {
-		run.Step = ""
+// fail records the problem that ended the last run.
+func (a *Agent) fail(t Task, r *Record, problem error) error {
+	run := r.last()
+	run.Problem, run.Code = problem.Error(), snap.CodeOf(problem)
+	var e *snap.Error
+	if errors.As(problem, &e) {
+		run.Hint = e.Hint
 	}
+	return a.end(t, r, Failed)
+}
+
+// end records the final state of the last run.
+func (a *Agent) end(t Task, r *Record, state State) error {
+	run := r.last()
+	run.State, run.Ended = state, a.Now().UTC()
 	if err := a.Records.write(t.Target, *r); err != nil {
 		return err
 	}
-	if problem != nil && t.Failed != nil {
+	if state == Failed && t.Failed != nil {
 		t.Failed(run)
 	}
 	a.Report(Event{t.Target, *run, Ended})
