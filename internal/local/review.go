@@ -97,12 +97,7 @@ func (a *Agent) ProposeRules(ctx context.Context, target string, p Progress) (*P
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.openMasking(ctx, original, nil, p)
-	if err != nil {
-		return nil, err
-	}
-	defer m.close()
-	contents, err := m.inspect(ctx)
+	contents, err := a.inspect(ctx, original, nil, p)
 	if err != nil {
 		return nil, err
 	}

@@ -40,12 +40,7 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 			Hint: fmt.Sprintf("use it: `snapcli sanitize %s --rules %s`; or draft another file: --init --rules FILE",
 				snap.ShellWord(t.Name), snap.ShellWord(path))}
 	}
-	m, err := a.openMasking(ctx, original, identity, p)
-	if err != nil {
-		return err
-	}
-	defer m.close()
-	contents, err := m.inspect(ctx)
+	contents, err := a.inspect(ctx, original, identity, p)
 	if err != nil {
 		return err
 	}
@@ -54,6 +49,16 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 		return err
 	}
 	return diskError(disk.Replace(path, text, 0o644), "write "+path)
+}
+
+// inspect reads a snapshot's contents, with samples of every column.
+func (a *Agent) inspect(ctx context.Context, s Snapshot, identity []string, p Progress) (engine.Contents, error) {
+	m, err := a.openMasking(ctx, s, identity, p)
+	if err != nil {
+		return engine.Contents{}, err
+	}
+	defer m.close()
+	return m.inspect(ctx)
 }
 
 // masking is an opened snapshot that is masked by rules.
@@ -65,7 +70,6 @@ type masking struct {
 	done     func()
 }
 
-// inspect reads the snapshot's contents, with samples of every column.
 func (m *masking) inspect(ctx context.Context) (engine.Contents, error) {
 	c, err := m.rewriter.Inspect(ctx, m.dump, sanitize.Samples, m.options)
 	c.Schema = m.dump.Info.Schema

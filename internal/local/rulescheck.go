@@ -35,12 +35,7 @@ func (a *Agent) CheckRules(ctx context.Context, target string, o SanitizeOptions
 	if err != nil {
 		return RulesCheck{}, err
 	}
-	m, err := a.openMasking(ctx, original, o.Identity, p)
-	if err != nil {
-		return RulesCheck{}, err
-	}
-	defer m.close()
-	contents, err := m.inspect(ctx)
+	contents, err := a.inspect(ctx, original, o.Identity, p)
 	if err != nil {
 		return RulesCheck{}, err
 	}
