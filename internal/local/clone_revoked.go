@@ -7,7 +7,6 @@ import (
 
 	"snap"
 	"snap/api"
-	"snap/internal/clone"
 )
 
 // Revoked is a template that was dropped because the user no longer has access to its snapshot.
@@ -41,23 +40,17 @@ func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revok
 		if as, err := callerOf(ctx, c); err != nil || as != s.PulledAs {
 			continue
 		}
-		one, failed := dropRevoked(ctx, registry, t)
+		n, failed := registry.ClonesOf(t)
+		dropped := false
+		if failed == nil {
+			dropped, failed = registry.DropTemplate(ctx, t)
+		}
+		if dropped && failed == nil {
+			revoked = append(revoked, Revoked{Snapshot: t.Source.Snapshot, Clones: n})
+		}
 		err = errors.Join(err, failed)
-		revoked = append(revoked, one...)
 	}
 	return revoked, err
-}
-
-func dropRevoked(ctx context.Context, registry *clone.Registry, t clone.Template) ([]Revoked, error) {
-	n, err := registry.ClonesOf(t)
-	if err != nil {
-		return nil, err
-	}
-	dropped, err := registry.DropTemplate(ctx, t)
-	if err != nil || !dropped {
-		return nil, err
-	}
-	return []Revoked{{Snapshot: t.Source.Snapshot, Clones: n}}, nil
 }
 
 // callerOf identifies the user or the organization-level key that a client acts for.

@@ -30,8 +30,7 @@ type Encryption struct {
 // encrypted.
 func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 	if e.None && len(e.To) > 0 {
-		return nil, snap.Usage("--encrypt-to and --no-encrypt cannot be combined",
-			"omit one of them")
+		return nil, snap.Usage("--encrypt-to and --no-encrypt cannot be combined", "omit one of them")
 	}
 	given := e.To
 	if e.None || len(given) == 0 && len(t.EncryptTo) == 0 {

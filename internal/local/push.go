@@ -90,13 +90,12 @@ func pushOf(s Snapshot) api.PushRequest {
 
 // chosen returns the named local snapshot of a target, or the newest one made here.
 func (a *Agent) chosen(target string, o PushOptions) (Snapshot, error) {
-	name, typ := o.Snapshot, o.Type
 	target, err := snap.CleanTarget(target)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if name == "" {
-		s, err := a.newestOwn(target, typ)
+	if o.Snapshot == "" {
+		s, err := a.newestOwn(target, o.Type)
 		if err == nil && o.Chosen != nil {
 			o.Chosen(s)
 		}
@@ -107,14 +106,14 @@ func (a *Agent) chosen(target string, o PushOptions) (Snapshot, error) {
 		}
 		return s, err
 	}
-	s, err := a.Snapshot(name)
+	s, err := a.Snapshot(o.Snapshot)
 	switch {
 	case err != nil:
 		return Snapshot{}, err
 	case s.Target != target:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s belongs to the target %q", s.Name, s.Target),
 			fmt.Sprintf("name that target: %q", s.Target))
-	case typ != "" && s.Type != typ:
+	case o.Type != "" && s.Type != o.Type:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type), "omit --type")
 	}
 	return s, nil
