@@ -1,13 +1,13 @@
-// Package sample creates a realistic SQLite database: a shop with customers, staff,
-// products, orders and order lines. It writes a few hundred thousand rows in a few
-// seconds. The same options give the same data on every machine.
+// Package sample creates a realistic SQLite database: a shop with customers, staff, products, orders
+// and order lines. It writes a few hundred thousand rows in a few seconds. The same options give
+// the same data on every machine.
 //
-// The data is invented, but has the features of real data: names in many scripts,
-// missing values, blobs, long texts, a self-reference, and a few customers with
-// many orders.
+// The data is invented, but has the features of real data: names in many scripts, missing values,
+// blobs, long texts, a self-reference, and a few customers with many orders.
 package sample
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -39,23 +39,17 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	set := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
+	return Options{
+		Seed:      cmp.Or(o.Seed, 1),
+		Customers: cmp.Or(o.Customers, 20_000),
+		Products:  cmp.Or(o.Products, 400),
+		Staff:     cmp.Or(o.Staff, 40),
+		Orders:    cmp.Or(o.Orders, 70_000),
 	}
-	if o.Seed == 0 {
-		o.Seed = 1
-	}
-	set(&o.Customers, 20_000)
-	set(&o.Products, 400)
-	set(&o.Staff, 40)
-	set(&o.Orders, 70_000)
-	return o
 }
 
-// Write creates the database as a new file and returns its number of rows. It fails
-// if the file exists. If it fails later, it removes the file.
+// Write creates the database as a new file and returns its number of rows. It fails if the file
+// exists. If it fails later, it removes the file.
 func Write(ctx context.Context, file string, o Options) (rows int, err error) {
 	created, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
