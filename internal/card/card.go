@@ -88,8 +88,8 @@ func check(c api.Card) error {
 			return refused(fmt.Sprintf("its subset has more than %d tables", maxList))
 		}
 		texts = append(texts, s.Start...)
-		for _, of := range s.Conditions {
-			texts = append(texts, of.Table, of.Where)
+		for _, condition := range s.Conditions {
+			texts = append(texts, condition.Table, condition.Where)
 		}
 	}
 	if c.Since != "" && (len(c.Since) != 2*sha256.Size || strings.Trim(c.Since, "0123456789abcdef") != "") {
@@ -192,8 +192,8 @@ func Bound(c api.Card) api.Card {
 		for i, name := range s.Start {
 			s.Start[i] = bounded(name, maxText)
 		}
-		for i, of := range s.Conditions {
-			s.Conditions[i] = api.CardCondition{Table: bounded(of.Table, maxText), Where: bounded(of.Where, maxText)}
+		for i, old := range s.Conditions {
+			s.Conditions[i] = api.CardCondition{Table: bounded(old.Table, maxText), Where: bounded(old.Where, maxText)}
 		}
 		c.Subset = &s
 	}
@@ -202,11 +202,12 @@ func Bound(c api.Card) api.Card {
 	tables := make([]api.CardTable, 0, len(c.Tables))
 	for _, t := range c.Tables {
 		t.Schema, t.Name = bounded(t.Schema, maxName), bounded(t.Name, maxName)
-		if name := [2]string{t.Schema, t.Name}; t.Name == "" || known[name] || len(tables) == MaxTables {
+		name := [2]string{t.Schema, t.Name}
+		if t.Name == "" || known[name] || len(tables) == MaxTables {
 			c.Unlisted++
 			continue
 		}
-		known[[2]string{t.Schema, t.Name}] = true
+		known[name] = true
 		t.Rows, t.Of, t.Bytes = within(t.Rows, -1), within(t.Of, 0), within(t.Bytes, 0)
 		if t.Differ != nil {
 			differ := boundRows(*t.Differ)
@@ -216,12 +217,12 @@ func Bound(c api.Card) api.Card {
 		if wide {
 			t.Columns = nil
 		}
-		for i, of := range t.Columns {
-			of.Name, of.Type = bounded(of.Name, maxName), bounded(of.Type, maxText)
-			of.Refers, of.Mask = bounded(of.Refers, maxText), bounded(of.Mask, maxName)
-			t.Columns[i] = of
+		for i, col := range t.Columns {
+			col.Name, col.Type = bounded(col.Name, maxName), bounded(col.Type, maxText)
+			col.Refers, col.Mask = bounded(col.Refers, maxText), bounded(col.Mask, maxName)
+			t.Columns[i] = col
 		}
-		t.Columns = slices.DeleteFunc(t.Columns, func(of api.CardColumn) bool { return of.Name == "" })
+		t.Columns = slices.DeleteFunc(t.Columns, func(col api.CardColumn) bool { return col.Name == "" })
 		t.Parts = boundParts(t.Parts)
 		tables = append(tables, t)
 	}

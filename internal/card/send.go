@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"snap/api"
 )
@@ -26,10 +28,8 @@ func Request(c api.Card) (r api.PutCardRequest, err error) {
 	}
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := w.Write(text); err != nil {
-		return r, fmt.Errorf("compress a card: %w", err)
-	}
-	if err := w.Close(); err != nil {
+	_, err = w.Write(text)
+	if err = errors.Join(err, w.Close()); err != nil {
 		return r, fmt.Errorf("compress a card: %w", err)
 	}
 	if len(text) <= MaxBytes && b.Len()*4/3 <= maxSent {
@@ -66,12 +66,10 @@ func Received(r api.PutCardRequest) (api.Card, error) {
 // WithoutColumns returns a card without its columns, parts and programs, and without the conditions
 // of its subset.
 func WithoutColumns(c api.Card) api.Card {
-	tables := make([]api.CardTable, len(c.Tables))
-	for i, t := range c.Tables {
-		t.Columns, t.Parts = nil, nil
-		tables[i] = t
+	c.Tables, c.Programs = slices.Clone(c.Tables), nil
+	for i := range c.Tables {
+		c.Tables[i].Columns, c.Tables[i].Parts = nil, nil
 	}
-	c.Tables, c.Programs = tables, nil
 	if c.Subset != nil {
 		c.Subset = &api.CardSubset{Percent: c.Subset.Percent, Start: c.Subset.Start}
 	}

@@ -1,7 +1,6 @@
 package card
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ func Partial(s api.Snapshot, now time.Time) string {
 	if s.Groups > 0 && s.FirstGroup != "" {
 		first := s.FirstGroup
 		if s.Groups > 1 {
-			first += fmt.Sprintf(" +%s", counted(int64(s.Groups-1), "group"))
+			first += " +" + counted(int64(s.Groups-1), "group")
 		}
 		parts = append(parts, first)
 	} else if s.Groups > 0 {
