@@ -77,7 +77,7 @@ func Compare(ctx context.Context, before, after Opener, want *Wanted, dir string
 		return Result{}, nil, err
 	}
 	defer c.close()
-	f, err := c.find(want, b)
+	f, err := c.newDifferingRows(want, b)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -115,8 +115,8 @@ func (c *comparison) compare(ctx context.Context, before, after Side, f *differi
 	return r, nil
 }
 
-// countTables sets the numbers of rows of all tables. All rows of a table that exists on one side only
-// were added or removed.
+// countTables sets the numbers of rows of all tables. If a table exists on one side only, all of its
+// rows were added or removed.
 func (c *comparison) countTables() {
 	for at := range c.tables {
 		t := &c.tables[at]

@@ -26,8 +26,8 @@ type Rows struct {
 // ErrNoTable means that a table is missing on at least one side.
 var ErrNoTable = errors.New("the table is missing on at least one side")
 
-// find begins to collect the wanted rows. It returns nil if none are wanted.
-func (c *comparison) find(want *Wanted, before Side) (*differingRows, error) {
+// newDifferingRows begins to collect the wanted rows. It returns nil if none are wanted.
+func (c *comparison) newDifferingRows(want *Wanted, before Side) (*differingRows, error) {
 	if want == nil {
 		return nil, nil //nolint:nilnil // no rows are wanted
 	}
@@ -153,7 +153,6 @@ func textOf(r engine.Reading, field []byte) *string {
 	return &text
 }
 
-// pairUp pairs the rows of each identity.
 func (f *differingRows) pairUp() {
 	for _, id := range f.order {
 		before, after := f.pairs[id].values[0], f.pairs[id].values[1]

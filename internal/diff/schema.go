@@ -75,7 +75,6 @@ var describable = map[string]bool{"table": true, "index": true, "constraint": tr
 // unqualified returns a name without its schema.
 func unqualified(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// compareObjects compares two lists of objects.
 func compareObjects(before, after []object) []Change {
 	known := map[[3]string]object{}
 	for _, o := range before {
