@@ -185,7 +185,6 @@ func (p *resultReader) chunk(o *op, limit int) (chunk []byte, err error) {
 	return chunk, nil
 }
 
-// group reads the next group.
 func (p *resultReader) group() (err error) {
 	if err := p.ctx.Err(); err != nil {
 		return err
@@ -232,9 +231,12 @@ func (p *resultReader) unpack(x part, dict []span) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dec, err := zstd.NewReader(nil, append(dictOptions(words), zstd.WithDecoderConcurrency(1),
-		zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window), zstd.WithDecoderMaxMemory(maxGroup),
-		zstd.WithDecodeAllCapLimit(true))...)
+	o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(window), zstd.WithDecoderMaxMemory(maxGroup), zstd.WithDecodeAllCapLimit(true)}
+	if len(words) > 0 {
+		o = append(o, zstd.WithDecoderDictRaw(dictID, words))
+	}
+	dec, err := zstd.NewReader(nil, o...)
 	if err != nil {
 		return nil, err
 	}
@@ -251,13 +253,6 @@ const window = 2 << 20
 
 // dictID is the ID of a group's dictionary in its zstd frame.
 const dictID = 1
-
-func dictOptions(words []byte) []zstd.DOption {
-	if len(words) == 0 {
-		return nil
-	}
-	return []zstd.DOption{zstd.WithDecoderDictRaw(dictID, words)}
-}
 
 // readSpans returns the content of ranges of the base.
 func readSpans(base *archive.Content, spans []span) ([]byte, error) {

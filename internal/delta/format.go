@@ -107,14 +107,11 @@ func ReadHeader(r io.Reader) (h Header, err error) {
 	if err := json.Unmarshal(text, &h); err != nil {
 		return h, damaged("its header cannot be read", err)
 	}
-	if !h.Base.valid() || !h.Result.valid() {
+	if !h.Base.valid() || !h.Result.valid() || (v == sealed<<16) != (h.Sealed != nil) {
 		return h, damaged("its header is invalid", nil)
 	}
 	if err := h.outline().Check(); err != nil {
 		return h, damaged("its header is invalid", err)
-	}
-	if (v == sealed<<16) != (h.Sealed != nil) {
-		return h, damaged("its header is invalid", nil)
 	}
 	if h.Sealed != nil {
 		if err := h.Sealed.Check(); err != nil {

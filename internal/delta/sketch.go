@@ -51,9 +51,7 @@ func (s *Sketch) Write(p []byte) (int, error) {
 	for len(p) > 0 {
 		n, ends := s.unit(p)
 		if ends && s.size == 0 {
-			if hash := xxhash.Sum64(p[:n]); hash <= s.limit {
-				s.add(hash, n)
-			}
+			s.add(xxhash.Sum64(p[:n]), n)
 		} else {
 			_, _ = s.digest.Write(p[:n]) // it cannot fail
 			if s.size += n; ends {

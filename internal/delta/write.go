@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	nearBytes      = 8 << 20   // bytes; longer jumps are limited
-	minFar         = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
-	minFrequentFar = 32 << 10  // minimum bytes of a range once there was more than one longer jump per this many bytes
+	nearBytes      = 8 << 20   // a jump of more bytes can be a far jump; see isFar
+	minFar         = 1 << 10   // minimum bytes of a range after a far jump, while there are few such jumps
+	minFrequentFar = 32 << 10  // the same, once there was more than one far jump per this many bytes
 	readAhead      = 64 << 10  // bytes that are read ahead, at least minFrequentFar
 	maxPending     = 256 << 10 // literals that may still become part of a range
 	dictTail       = 128 << 10 // bytes before an insertion that serve as its dictionary
@@ -140,10 +140,10 @@ type writer struct {
 	lit      int
 	manifest int64 // where the result's manifest begins
 	at       int64 // in the base: the end of the last range
-	jumps    int   // number of jumps to a far range
+	jumps    int   // number of far jumps
 	since    int64 // bytes of the base used since the last jump, near or far
 	left     int64 // in the base: where the last jump began, unless it came right after another jump
-	drift    int64 // position in the base minus position in the result, after ranges of some length without a jump
+	drift    int64 // position in the base minus position in the result; see expected
 	groups   groups
 	differs  bool         // a section has different content or a different position
 	next     [2]lookahead // the bytes after the offsets at and left
@@ -305,10 +305,10 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 			return -1, 0, err
 		}
 	}
-	back := int64(min(n-w.lit, maxPending))
-	w.before = slices.Grow(w.before[:0], int(min(back, from)))
-	before := w.before[:min(back, from)]
-	if _, err := w.base.ReadAt(before, from-int64(len(before))); err != nil {
+	back := min(int64(n-w.lit), maxPending, from)
+	w.before = slices.Grow(w.before[:0], int(back))
+	before := w.before[:back]
+	if _, err := w.base.ReadAt(before, from-back); err != nil {
 		return -1, 0, err
 	}
 	for len(before) > 0 && w.in.b[n-1] == before[len(before)-1] {
@@ -542,7 +542,6 @@ func (g *groups) flushIfFull() error {
 	return g.flush()
 }
 
-// flush writes the group.
 func (g *groups) flush() error {
 	if len(g.ops) == 0 {
 		return nil
