@@ -252,8 +252,8 @@ func weight(v reflect.Value) (n int64) {
 			n += weight(v.Index(i))
 		}
 	case reflect.Map:
-		for of := v.MapRange(); of.Next(); {
-			n += 96 + weight(of.Key()) + weight(of.Value())
+		for entries := v.MapRange(); entries.Next(); {
+			n += 96 + weight(entries.Key()) + weight(entries.Value())
 		}
 	}
 	return n

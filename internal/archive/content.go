@@ -213,7 +213,6 @@ func (c *Content) manifestFrom(at int64) ([]byte, error) {
 	return c.text[at-c.textAt:], nil
 }
 
-// block returns the content of a block.
 func (c *Content) block(i int) ([]byte, error) {
 	for n := len(c.cached) - 1; n >= 0; n-- {
 		if b := c.cached[n]; b.block == i {
@@ -226,7 +225,8 @@ func (c *Content) block(i int) ([]byte, error) {
 		return nil, err
 	}
 	b := c.blocks[i]
-	if err := c.unpack.read(&offsetReader{c.r, b.offset}); err != nil {
+	stored := io.NewSectionReader(readerAt(c.r.readAt), b.offset, c.r.size-b.offset)
+	if err := c.unpack.read(stored); err != nil {
 		return nil, fmt.Errorf("read a block: %w", err)
 	}
 	if err := c.unpack.unpack(); err != nil || int64(len(c.unpack.content)) != c.after(i).at-b.at {
@@ -241,21 +241,6 @@ func (c *Content) block(i int) ([]byte, error) {
 	content = append(content[:0], c.unpack.content...)
 	c.cached, c.kept = append(c.cached, cachedBlock{i, content}), c.kept+len(content)
 	return content, nil
-}
-
-// offsetReader reads a file from an offset on.
-type offsetReader struct {
-	r  *Reader
-	at int64
-}
-
-// Read implements io.Reader.
-func (f *offsetReader) Read(p []byte) (int, error) {
-	if err := f.r.readAt(p, f.at); err != nil {
-		return 0, err
-	}
-	f.at += int64(len(p))
-	return len(p), nil
 }
 
 // Rebuild writes a file again from its content. The result is equal byte for byte if [Encoder]

@@ -111,10 +111,10 @@ func (e *Envelope) Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary
 	if err := s.write(header(FormatEncrypted)); err != nil {
 		return Summary{}, err
 	}
-	if _, err := s.stored(slices.Concat(e.header, nonce)); err != nil {
+	if _, err := s.writeStored(slices.Concat(e.header, nonce)); err != nil {
 		return Summary{}, err
 	}
-	if s.plain, err = newChunks(writerFunc(s.stored), e.key, nonce); err != nil {
+	if s.plain, err = newChunks(writerFunc(s.writeStored), e.key, nonce); err != nil {
 		return Summary{}, err
 	}
 	if _, err := Rebuild(s.plain, o, content); err != nil {

@@ -85,10 +85,7 @@ func readFooter(b []byte, size int64) (footer, error) {
 	f.offset = binary.BigEndian.Uint64(b)
 	f.length = binary.BigEndian.Uint64(b[8:])
 	copy(f.sum[:], b[16:])
-	if !bytes.Equal(b, f.bytes()) {
-		return f, corrupt("its footer is damaged", nil)
-	}
-	if f.length > maxManifest || f.offset < headerSize || f.offset > uint64(size) ||
+	if !bytes.Equal(b, f.bytes()) || f.length > maxManifest || f.offset < headerSize || f.offset > uint64(size) ||
 		f.offset+f.length+footerSize != uint64(size) {
 		return f, corrupt("its footer is damaged", nil)
 	}

@@ -56,8 +56,8 @@ func open(path string, b bounds) (*Reader, error) {
 // NewReader reads and checks the header, footer and manifest. It does not read the sections: call
 // [Reader.Verify] before trusting them. It fails with code corrupt_snapshot for a damaged file, and
 // with invalid for a newer format. For an encrypted file it reads only the public part; see
-// [Reader.Unlock]. It rejects as corrupt any manifest that would need more than about
-// 32 MiB of memory.
+// [Reader.Unlock]. It rejects as corrupt any manifest that would need more than about 32 MiB of
+// memory.
 func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	return newReader(src, size, foreignBounds())
 }
@@ -230,9 +230,7 @@ func failedSection(err error) error {
 	return corrupt("a section is damaged", err)
 }
 
-func (s *sectionReader) Close() error {
-	return s.content.Close()
-}
+func (s *sectionReader) Close() error { return s.content.Close() }
 
 // Verify reads the whole file and checks every checksum in it, including those inside an unlocked
 // file. It returns the size and the SHA-256 of the file. It stops when ctx is done.

@@ -3,7 +3,6 @@ package archive
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 )
 
@@ -129,46 +128,19 @@ func (s *sectionWriter) fill(content io.Reader, size int64) error {
 // Range returns a reader for a range of the content, which decompresses several blocks at a time.
 // The range must begin and end at the boundary of a block or in the manifest.
 func (c *Content) Range(from, until int64) (io.ReadCloser, error) {
-	r := &contentRange{left: max(0, min(until, c.end)-from)}
-	if r.left > 0 {
-		first, last := c.blockAt(from), c.blockAt(min(until, c.end)-1)
-		at := c.blocks[first].offset
-		stored := buffered(io.NewSectionReader(c.r.src, at, c.after(last).offset-at))
-		blocks, err := newBlockReader(stored, unpackJobs())
-		if err != nil {
-			return nil, err
-		}
-		r.blocks = blocks
-	}
 	begin := max(from, c.end)
-	r.text = io.NewSectionReader(readerAt(c.r.readAt), int64(c.r.foot.offset)+begin-c.end, max(0, until-begin))
-	return r, nil
-}
-
-// contentRange reads blocks and then a part of the manifest's text.
-type contentRange struct {
-	blocks *blockReader
-	left   int64 // of the blocks' content
-	text   io.Reader
-}
-
-// Read implements io.Reader.
-func (r *contentRange) Read(p []byte) (int, error) {
-	if r.left == 0 {
-		return r.text.Read(p)
+	text := io.NewSectionReader(readerAt(c.r.readAt), int64(c.r.foot.offset)+begin-c.end, max(0, until-begin))
+	size := min(until, c.end) - from
+	if size <= 0 {
+		return io.NopCloser(text), nil
 	}
-	n, err := r.blocks.Read(p[:min(int64(len(p)), r.left)])
-	r.left -= int64(n)
-	if errors.Is(err, io.EOF) && r.left > 0 {
-		return n, corrupt("a section is shorter than its stated size", nil)
+	at, last := c.blocks[c.blockAt(from)].offset, c.blockAt(from+size-1)
+	blocks, err := newBlockReader(buffered(io.NewSectionReader(c.r.src, at, c.after(last).offset-at)), unpackJobs())
+	if err != nil {
+		return nil, err
 	}
-	return n, failedSection(err)
-}
-
-// Close implements io.Closer.
-func (r *contentRange) Close() error {
-	if r.blocks == nil {
-		return nil
-	}
-	return r.blocks.Close()
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(&sectionReader{blocks, size}, text), blocks}, nil
 }

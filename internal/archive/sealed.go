@@ -77,12 +77,11 @@ func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*W
 	if err := s.write(header(FormatEncrypted)); err != nil {
 		return nil, fmt.Errorf("write the header: %w", err)
 	}
-	plain, err := age.Encrypt(writerFunc(s.stored), recipients...)
+	plain, err := age.Encrypt(writerFunc(s.writeStored), recipients...)
 	if err != nil {
 		return nil, fmt.Errorf("encrypt: %w", err)
 	}
-	// No buffer is needed: the plain writer writes whole blocks, which age encrypts in chunks of 64
-	// KiB.
+	// No buffer is needed: the plain writer writes whole blocks, which age splits into small chunks.
 	s.plain = plain
 	w, err := NewWriter(plain, jobs)
 	if err != nil {
@@ -101,8 +100,8 @@ func (s *seal) write(p []byte) error {
 	return err
 }
 
-// stored writes bytes of the age file and adds them to its checksum.
-func (s *seal) stored(p []byte) (int, error) {
+// writeStored writes bytes of the age file and adds them to its checksum.
+func (s *seal) writeStored(p []byte) (int, error) {
 	if err := s.write(p); err != nil {
 		return 0, err
 	}
@@ -278,10 +277,7 @@ func (d *decryptedReader) ReadAt(p []byte, at int64) (int, error) {
 }
 
 func (r *Reader) noIdentity(cause error) error {
-	to := "1 recipient"
-	if n := r.sealed.recipients; n != 1 {
-		to = fmt.Sprintf("%d recipients", n)
-	}
+	to := snap.Plural(r.sealed.recipients, "recipient", "recipients")
 	e := &snap.Error{Code: snap.CodeNoIdentity, Cause: cause,
 		Detail: "the snapshot is encrypted to " + to + ", and no key on this machine opens it",
 		Hint: "give the file of your age identity or SSH key with --identity FILE, or under identities in the " +

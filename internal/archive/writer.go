@@ -62,7 +62,7 @@ func (w *Writer) section(name string) (*sectionWriter, error) {
 		return nil, fmt.Errorf("the section %q cannot begin here", name)
 	}
 	s := &sectionWriter{w: w, section: Section{Name: name, Offset: w.at}, sum: sha256.New()}
-	blocks, err := newBlockWriter(writerFunc(s.stored), w.jobs)
+	blocks, err := newBlockWriter(writerFunc(s.writeStored), w.jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,8 @@ type sectionWriter struct {
 	sum     hash.Hash
 }
 
-// stored writes bytes of the section to the file and adds them to the section's checksum.
-func (s *sectionWriter) stored(p []byte) (int, error) {
+// writeStored writes bytes of the section to the file and adds them to the section's checksum.
+func (s *sectionWriter) writeStored(p []byte) (int, error) {
 	n, err := s.w.write(p)
 	s.sum.Write(p[:n])
 	return n, err
