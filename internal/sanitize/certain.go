@@ -42,8 +42,8 @@ var (
 	textClasses   = []personal.Class{"", personal.Text, personal.Enum, personal.UUID}
 	numberClasses = []personal.Class{"", personal.Integer, personal.Decimal, personal.Float, personal.Year}
 	boolClasses   = []personal.Class{"", personal.Bool, personal.Integer}
-	// mixedClasses are the classes of a text and a number that are compared. Databases convert one of
-	// them, or compare the number of an enum's label.
+	// mixedClasses are the classes in which a text can be compared with a number, because databases
+	// convert one of the two. For an enum, they compare the number of its label instead.
 	mixedClasses = []personal.Class{"", personal.Text, personal.Integer, personal.Decimal}
 	// plainClasses are the classes in which equal texts are equal values, but different texts can
 	// be equal values too.
@@ -60,10 +60,10 @@ func (o operand) keptBy(t schema.Type) bool {
 	return o.isIn(textClasses) && isText && len(t.Args) == 0 && t.Dims == 0
 }
 
-// hasAny reports whether a text has one of the letters, or a character that is not ASCII. Databases
-// may not agree on its upper or lower case: Turkish has two letters I, and the collation C changes
-// only ASCII.
-func hasAny(v, letters string) bool {
+// hasVagueCase reports whether a text has one of the letters, or a character that is not ASCII.
+// Databases may disagree on the upper and lower case of such characters: Turkish has two letters I,
+// and the collation C changes only ASCII.
+func hasVagueCase(v, letters string) bool {
 	return strings.ContainsFunc(v, func(r rune) bool { return r >= utf8.RuneSelf || strings.ContainsRune(letters, r) })
 }
 
@@ -135,8 +135,9 @@ var (
 	plainNumber = regexp.MustCompile(`^-?\d{1,1000}(\.\d{1,1000})?$`)
 )
 
-// ordered compares two numbers. It is certain only if the numbers are also different when they are
-// converted to floating-point numbers, which MySQL does. Approximate numbers must differ clearly.
+// ordered compares two numbers; ok is false if the result is uncertain. Different numbers must also
+// differ as floating-point numbers, because MySQL converts them. Approximate numbers must differ
+// clearly.
 func ordered(l, r operand) (order int, ok bool) {
 	x, y, ok := numbers(l.text, r.text)
 	if !ok {
@@ -159,8 +160,8 @@ func ordered(l, r operand) (order int, ok bool) {
 
 // plain returns the lower-case ASCII letters and digits of a text. Databases can ignore all other
 // ASCII characters. It writes % for characters that can be equal to any text, which are those in
-// wild and all that are not ASCII. Some collations regard i, j and y as the same letter, and u, v
-// and w.
+// wild and all that are not ASCII. It writes i for j and y, and u for v and w, because some
+// collations regard them as equal.
 func plain(v, wild string) string {
 	var last rune
 	return strings.Map(func(c rune) rune {
@@ -182,8 +183,8 @@ func plain(v, wild string) string {
 	}, v)
 }
 
-// couldEqual reports whether a database could find two results of plain equal. If both have a %, it
-// compares only the beginnings and the ends.
+// couldEqual reports whether a database could regard two results of plain as equal. If both have a
+// %, it compares only the beginnings and the ends.
 func couldEqual(v, pattern string) bool {
 	head, _, wild := strings.Cut(v, "%")
 	wanted, _, wildPattern := strings.Cut(pattern, "%")
@@ -222,19 +223,19 @@ var (
 	printable     = regexp.MustCompile(`^[ -~]*$`)
 )
 
-// certainlyMatches evaluates a regular expression. Some databases ignore case, and some ignore
-// spaces at the end.
+// certainlyMatches evaluates a regular expression. The result is unsure if databases that ignore
+// case or spaces at the end could get another one.
 func certainlyMatches(v, pattern string, fold bool) answer {
 	if ambiguous.MatchString(pattern) || !printable.MatchString(v) && byteDependent.MatchString(pattern) {
 		return unsure
 	}
 	trimmed := strings.TrimRight(v, " ")
 	exact := and(matches(v, pattern, false), matches(trimmed, pattern, false))
-	folded := negated(and(negated(matches(v, pattern, true)), negated(matches(trimmed, pattern, true))))
+	folded := or(matches(v, pattern, true), matches(trimmed, pattern, true))
 	switch {
 	case exact == yes || folded == no:
 		return folded
-	case fold && !hasAny(v, "iI"):
+	case fold && !hasVagueCase(v, "iI"):
 		return and(matches(v, pattern, true), matches(trimmed, pattern, true))
 	}
 	return unsure

@@ -32,12 +32,11 @@ func answerOf(is bool) answer {
 // involves other columns or unknown functions.
 func evaluate(e schema.Expr, column, value string) answer {
 	of := func(name string) (string, bool) { return value, strings.EqualFold(name, column) }
-	c := condition{value: of, isCheck: true}
-	return c.answer(e)
+	return condition{value: of, isCheck: true}.answer(e)
 }
 
 // condition evaluates the condition of a rule for a row, or a check for one value. The result for a
-// rule is unsure if it can depend on the database, see certain.go.
+// rule is unsure if it can depend on the database; see certain.go.
 type condition struct {
 	value   func(column string) (value string, known bool)
 	class   func(column string) personal.Class // of a rule's condition: see [column.comparedAs]
@@ -58,10 +57,12 @@ func (c condition) answer(e schema.Expr) answer {
 		return negated(c.compare("LIKE", e.Args[0], e.Args[1]))
 	case e.Column != "":
 		return c.truth(e.Column)
-	case op == "IN" || op == "NOT IN":
-		return c.oneOf(e.Args[0], e.Args[1:], op == "NOT IN")
+	case op == "IN":
+		return c.oneOf(e.Args[0], e.Args[1:])
+	case op == "NOT IN":
+		return negated(c.oneOf(e.Args[0], e.Args[1:]))
 	case op == "= ANY" && len(e.Args) == 2 && uncast(e.Args[1]).Op == "ARRAY":
-		return c.oneOf(e.Args[0], uncast(e.Args[1]).Args, false)
+		return c.oneOf(e.Args[0], uncast(e.Args[1]).Args)
 	case op == "BETWEEN" && len(e.Args) == 3:
 		return and(c.compare(">=", e.Args[0], e.Args[1]), c.compare("<=", e.Args[0], e.Args[2]))
 	case len(e.Args) == 2:
@@ -131,29 +132,23 @@ func and(a, b answer) answer {
 	return unsure
 }
 
+func or(a, b answer) answer { return negated(and(negated(a), negated(b))) }
+
 func (c condition) andOr(e schema.Expr) answer {
-	all := yes
+	combine, all := and, yes
 	if e.Op == "OR" {
-		all = no
+		combine, all = or, no
 	}
 	for _, arg := range e.Args {
-		a := c.answer(arg)
-		if e.Op == "AND" {
-			all = and(all, a)
-			continue
-		}
-		all = negated(and(negated(all), negated(a)))
+		all = combine(all, c.answer(arg))
 	}
 	return all
 }
 
-func (c condition) oneOf(of schema.Expr, list []schema.Expr, not bool) answer {
+func (c condition) oneOf(value schema.Expr, list []schema.Expr) answer {
 	in := no
 	for _, item := range list {
-		in = negated(and(negated(in), negated(c.compare("=", of, item))))
-	}
-	if not {
-		return negated(in)
+		in = or(in, c.compare("=", value, item))
 	}
 	return in
 }
@@ -200,9 +195,9 @@ func (c condition) call(name string, of operand) (operand, bool) {
 	number := func(n int) operand { return operand{text: strconv.Itoa(n), class: personal.Integer} }
 	switch name {
 	case "lower", "lcase":
-		of.text, of.vague = strings.ToLower(v), of.vague || hasAny(v, "I") || of.isPadded()
+		of.text, of.vague = strings.ToLower(v), of.vague || hasVagueCase(v, "I") || of.isPadded()
 	case "upper", "ucase":
-		of.text, of.vague = strings.ToUpper(v), of.vague || hasAny(v, "i") || of.isPadded()
+		of.text, of.vague = strings.ToUpper(v), of.vague || hasVagueCase(v, "i") || of.isPadded()
 	case "trim", "btrim":
 		of.text = strings.Trim(v, " ")
 	case "char_length", "character_length":
@@ -267,7 +262,6 @@ func same(left, right string) answer {
 	return answerOf(left == right)
 }
 
-// numbers parses two numbers.
 func numbers(left, right string) (x, y float64, ok bool) {
 	x, err := strconv.ParseFloat(left, 64)
 	if err != nil {

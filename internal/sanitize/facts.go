@@ -202,7 +202,7 @@ func (f *facts) constraints(t schema.Table, s *schema.Schema) {
 }
 
 // foreignKey marks the columns of a table's foreign key. The rows of a partitioned table are in its
-// partitions, so the key is between the columns of the partitions.
+// partitions, so the key also connects the columns of the partitions.
 func (f *facts) foreignKey(table schema.Name, k schema.ForeignKey, s *schema.Schema) {
 	to := k.ToColumns
 	if len(to) == 0 {
@@ -285,10 +285,10 @@ func (c *column) hasUnknownCheck() bool {
 	return c.sqlChecks > described
 }
 
-// definitions reads the SQL of indexes and checks that the schema description may omit, such as
-// unique indexes with a condition. It marks the columns of a unique index as unique, except those
-// that are only included or in its condition. For each column, it counts the checks that mention
-// it.
+// definitions reads the SQL of indexes and check constraints. The schema description may omit some
+// of them, such as unique indexes with a condition. definitions marks the columns of a unique index
+// as unique, except those that are only included or in its condition. For each column, it counts
+// the checks that mention it.
 func (f *facts) definitions(t engine.Shape) {
 	for _, sql := range t.Definitions {
 		sql = strings.ToLower(sql)

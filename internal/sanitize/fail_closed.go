@@ -155,9 +155,7 @@ func (r *Rules) brokenReference(f *facts, c *column, chosen map[columnID]ColumnR
 	}
 	for _, id := range c.references {
 		to := f.columns[id]
-		if slices.ContainsFunc(f.tables, func(t engine.Shape) bool {
-			return t.Schema == id[0] && t.Name == id[1] && r.drops(t)
-		}) {
+		if r.drops(engine.Shape{Schema: id[0], Name: id[1]}) {
 			return fmt.Sprintf("%s refers to %s, whose rows are dropped; null or rows: drop would work", c.label,
 				to.label)
 		}

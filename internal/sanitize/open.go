@@ -16,6 +16,7 @@ import (
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/personal"
+	"snap/internal/schema"
 )
 
 // OpenColumns holds the columns of a dump that a rules file does not decide on, with a proposal for
@@ -63,12 +64,11 @@ func ReadOpenColumns(path string, c engine.Contents) (*OpenColumns, error) {
 		if rules, err = parseRules(path, base); err != nil {
 			return nil, err
 		}
-		o.base, o.draft = append([]byte{}, base...), base
+		o.base, o.draft = base, base
 	}
 	f := factsOf(c)
-	proposals := propose(f)
-	sure := map[string]string{}
-	if err := o.addMissing(rules, f, proposals, sure); err != nil {
+	sure, err := o.addMissing(rules, f, propose(f))
+	if err != nil {
 		return nil, err
 	}
 	v, err := parseReview(path, o.draft)
@@ -109,14 +109,14 @@ func (o *OpenColumns) keepFacts(f *facts) {
 }
 
 // addMissing adds an undecided rule with the proposal's reason for every column that no rule
-// covers. It adds the proposed rules to sure, by the columns' labels.
-func (o *OpenColumns) addMissing(rules *Rules, f *facts, proposals map[columnID]proposal,
-	sure map[string]string) error {
+// covers. It returns the proposed rules by the columns' labels.
+func (o *OpenColumns) addMissing(rules *Rules, f *facts, proposals map[columnID]proposal) (map[string]string, error) {
 	rules.inherit(f)
 	edit, err := newEdit(o.path, o.draft)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	sure := map[string]string{}
 	for _, t := range f.tables {
 		var lines []missingRule
 		for _, col := range t.Columns {
@@ -125,7 +125,7 @@ func (o *OpenColumns) addMissing(rules *Rules, f *facts, proposals map[columnID]
 			}
 			key, err := yamlKey(col.Name)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			p := proposals[columnID{t.Schema, t.Name, col.Name}]
 			reason := p.reason
@@ -136,24 +136,21 @@ func (o *OpenColumns) addMissing(rules *Rules, f *facts, proposals map[columnID]
 			lines = append(lines, missingRule{key, reason})
 		}
 		if err := edit.add(tableLabel(t), lines); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	o.draft = edit.text()
-	return nil
+	return sure, nil
 }
 
 // CheckUnchanged returns an error of code conflict if the file has changed since it was read.
 func (o *OpenColumns) CheckUnchanged() error {
 	now, err := os.ReadFile(o.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if o.base == nil {
-			return nil
-		}
-	case err != nil:
+	exists := err == nil
+	if !exists && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the rules file: %w", err)
-	case o.base != nil && bytes.Equal(now, o.base):
+	}
+	if exists == (o.base != nil) && bytes.Equal(now, o.base) {
 		return nil
 	}
 	return &snap.Error{Code: snap.CodeConflict, Detail: o.path + " was changed after the rules were proposed",
@@ -198,8 +195,7 @@ func (o *OpenColumns) Text(rules map[int]string, drop map[string]bool) ([]byte, 
 	}
 	decided := map[[2]string]string{}
 	n := 0
-	for i := range v.all {
-		p := v.all[i]
+	for i, p := range v.all {
 		if p.Mask != Undecided {
 			continue
 		}
@@ -265,7 +261,7 @@ func (r *Rules) stated() Rules {
 	for table, t := range r.Tables {
 		columns := map[string]ColumnRule{}
 		for name, c := range t.Columns {
-			c.parsedWhen, c.parsedTemplate = nil, nil
+			c.parsedWhen, c.parsedTemplate = schema.Expr{}, nil
 			columns[name] = c
 		}
 		s.Tables[table] = TableRule{Rows: t.Rows, Columns: columns}
@@ -335,10 +331,9 @@ func (e *edit) blockOf(key ast.MapKeyNode, value ast.Node) block {
 	}
 	p := block{line: t.Position.Line, indent: e.indentOf(t.Position.Line) + "  "}
 	switch n := value.(type) {
-	case *ast.NullNode:
+	case *ast.NullNode, *ast.MappingValueNode:
 	case *ast.MappingNode:
 		p.braces = n.IsFlowStyle
-	case *ast.MappingValueNode:
 	default:
 		p.braces = true
 	}

@@ -49,7 +49,8 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	originals := r.avoided(c)
 	r.inherit(f)
 	for _, t := range c.Tables {
-		plan := engine.TablePlan{Columns: map[string]engine.Mask{}}
+		table, plan := [2]string{t.Schema, t.Name}, engine.TablePlan{Columns: map[string]engine.Mask{}}
+		p.Chosen[table] = map[string]string{}
 		rows := rowMasks{key: key, plan: plan, known: map[string]*column{}, rules: map[string]ColumnRule{}}
 		for _, column := range t.Columns {
 			rule, where, ok := r.find(t, column.Name)
@@ -60,6 +61,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			known := f.columns[columnID{t.Schema, t.Name, column.Name}]
 			rule.avoid = originals
 			chosen[known.id], rows.rules[column.Name], rows.known[column.Name] = rule, rule, known
+			p.Chosen[table][column.Name] = rule.Mask
 			mask := maskOf(key, rule, known)
 			plan.Columns[column.Name] = mask
 			if mask == nil {
@@ -83,7 +85,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			}
 			plan.Rows = rows.all()
 		}
-		p.Plan.Tables[[2]string{t.Schema, t.Name}], p.Chosen[[2]string{t.Schema, t.Name}] = plan, rows.names()
+		p.Plan.Tables[table] = plan
 	}
 	if err := r.requireComplete(r.Unknown(c), used); err != nil {
 		return p, err
@@ -167,7 +169,7 @@ func (p *Prepared) Forms(originals ...Watched) (all []Watched) {
 
 func tableLabel(t engine.Shape) string { return snap.TableName(t.Schema, t.Name) }
 
-// inherit records, for each column, the rule that it takes from a column that it refers to.
+// inherit records the rules that columns inherit from the columns they refer to.
 func (r *Rules) inherit(f *facts) {
 	r.inherited = map[string]ColumnRule{}
 	for known := -1; known < len(r.inherited); { // a reference can refer to a reference
@@ -252,18 +254,11 @@ func (r *Rules) drops(t engine.Shape) bool {
 	return false
 }
 
-// dropsBy reports whether the rule of a table or pattern drops the rows of a table. If the table has
-// a rule of its own, the rules of patterns do not.
+// dropsBy reports whether the rule of a table or pattern drops the rows of a table. A pattern does
+// not drop the rows of a table that has a rule of its own.
 func (r *Rules) dropsBy(pattern, table string) bool {
 	_, hasOwn := r.Tables[table]
 	return r.Tables[pattern].Rows == "drop" && match(pattern, table) && (pattern == table || !hasOwn)
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -20,8 +20,8 @@ func (c ColumnRule) unconditional() ColumnRule {
 	return c
 }
 
-// otherwiseRule returns the rule for rows that do not meet the condition.
-func (c ColumnRule) otherwiseRule() ColumnRule { return ColumnRule{Mask: c.Else, avoid: c.avoid} }
+// elseRule returns the rule for rows that do not meet the condition.
+func (c ColumnRule) elseRule() ColumnRule { return ColumnRule{Mask: c.Else, avoid: c.avoid} }
 
 // rowMasks holds the rules of a table, for masks that need other columns of the row.
 type rowMasks struct {
@@ -33,13 +33,10 @@ type rowMasks struct {
 
 // all returns the row masks by column.
 func (r rowMasks) all() map[string]engine.RowMask {
-	var masks map[string]engine.RowMask
-	for _, name := range sortedKeys(r.rules) {
-		if !r.rules[name].needsRow() {
+	masks := map[string]engine.RowMask{}
+	for name, rule := range r.rules {
+		if !rule.needsRow() {
 			continue
-		}
-		if masks == nil {
-			masks = map[string]engine.RowMask{}
 		}
 		needs := r.needs(name)
 		masks[name] = engine.RowMask{Needs: needs, Mask: func(v string, others []*string) (string, bool) {
@@ -54,19 +51,10 @@ func (r rowMasks) all() map[string]engine.RowMask {
 	return masks
 }
 
-// names returns the names of the masks by column.
-func (r rowMasks) names() map[string]string {
-	names := map[string]string{}
-	for column, rule := range r.rules {
-		names[column] = rule.Mask
-	}
-	return names
-}
-
 // needs returns the columns whose originals determine the masked value of a column.
 func (r rowMasks) needs(name string) []string {
 	rule := r.rules[name]
-	all := columnsOf(rule.condition())
+	all := columnsOf(rule.parsedWhen)
 	if rule.Mask == "template" {
 		for _, column := range rule.parsedTemplate.columns() {
 			all = append(append(all, column), r.needs(column)...)
@@ -79,9 +67,9 @@ func (r rowMasks) needs(name string) []string {
 // masked masks a value of a column. It uses the mask in Else only if the condition is certainly
 // false.
 func (r rowMasks) masked(name, v string, original func(column string) *string) (string, bool) {
-	rule := r.rules[name]
+	rule, mask := r.rules[name], r.plan.Columns[name]
 	class := func(column string) personal.Class { return r.known[column].comparedAs() }
-	if rule.When != "" && (condition{class: class, value: func(column string) (string, bool) {
+	value := func(column string) (string, bool) {
 		if column == name {
 			return v, true
 		}
@@ -89,38 +77,28 @@ func (r rowMasks) masked(name, v string, original func(column string) *string) (
 			return *text, true
 		}
 		return "", false
-	}}).answer(rule.condition()) == no {
-		if mask := maskOf(r.key, rule.otherwiseRule(), r.known[name]); mask != nil {
-			return mask(v)
-		}
+	}
+	switch {
+	case rule.When != "" && condition{class: class, value: value}.answer(rule.parsedWhen) == no:
+		mask = maskOf(r.key, rule.elseRule(), r.known[name])
+	case rule.Mask == "template":
+		filled := rule.parsedTemplate.fill(func(column string) string {
+			text := original(column)
+			if text == nil {
+				return ""
+			}
+			masked, null := r.masked(column, *text, original)
+			if null {
+				return ""
+			}
+			return masked
+		})
+		return cut(filled, limitOf(r.known[name])), false
+	}
+	if mask == nil {
 		return v, false
 	}
-	if rule.Mask != "template" {
-		if mask := r.plan.Columns[name]; mask != nil {
-			return mask(v)
-		}
-		return v, false
-	}
-	filled := rule.parsedTemplate.fill(func(column string) string {
-		text := original(column)
-		if text == nil {
-			return ""
-		}
-		masked, null := r.masked(column, *text, original)
-		if null {
-			return ""
-		}
-		return masked
-	})
-	return cut(filled, limitOf(r.known[name])), false
-}
-
-// condition returns the parsed condition. An empty condition refers to no columns.
-func (c ColumnRule) condition() schema.Expr {
-	if c.parsedWhen == nil {
-		return schema.Expr{}
-	}
-	return *c.parsedWhen
+	return mask(v)
 }
 
 // rowMisfit returns the reason why a rule with a condition or a template cannot be used for a
@@ -135,7 +113,7 @@ func rowMisfit(key []byte, rule ColumnRule, c *column) string {
 		return "it holds arrays"
 	}
 	if rule.When != "" {
-		if why := misfit(key, rule.otherwiseRule(), c); why != "" {
+		if why := misfit(key, rule.elseRule(), c); why != "" {
 			return why
 		}
 	}
@@ -150,7 +128,7 @@ func (r *Rules) checkRow(t engine.Shape, rules map[string]ColumnRule) error {
 	for _, name := range sortedKeys(rules) {
 		rule := rules[name]
 		filled := rule.parsedTemplate.columns()
-		for _, column := range append(columnsOf(rule.condition()), filled...) {
+		for _, column := range append(columnsOf(rule.parsedWhen), filled...) {
 			var why string
 			other, ok := rules[column]
 			switch {
@@ -195,9 +173,9 @@ func (r *Rules) filledMisfit(f *facts, t engine.Shape, c *column, chosen map[col
 	rows := rowMasks{key: key, plan: engine.TablePlan{Columns: map[string]engine.Mask{}}, known: map[string]*column{},
 		rules: map[string]ColumnRule{}}
 	for _, col := range t.Columns {
-		of := f.columns[columnID{t.Schema, t.Name, col.Name}]
-		rows.known[col.Name], rows.rules[col.Name] = of, chosen[of.id]
-		rows.plan.Columns[col.Name] = maskOf(key, chosen[of.id], of)
+		known := f.columns[columnID{t.Schema, t.Name, col.Name}]
+		rows.known[col.Name], rows.rules[col.Name] = known, chosen[known.id]
+		rows.plan.Columns[col.Name] = maskOf(key, chosen[known.id], known)
 	}
 	if why := rows.holdsFilled(c.Name); why != "" {
 		return fmt.Sprintf("%s%s cannot be filled by its template: %s; %s would work", c.label,
@@ -227,7 +205,7 @@ func (c *ColumnRule) checkRowSettings() string {
 			return fmt.Sprintf("has the condition %q, which cannot be used; write one such as role <> 'staff' AND "+
 				"age >= 18", c.When)
 		}
-		c.parsedWhen = &e
+		c.parsedWhen = e
 	}
 	var err error
 	if c.parsedTemplate, err = parseTemplate(c.Template); err != nil {

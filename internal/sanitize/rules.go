@@ -30,8 +30,8 @@ import (
 //	      born: {mask: shift, days: 30}
 //	  public.audit: {rows: drop}
 //
-// In table and column names, * matches any sequence of characters. A column that no rule or keep
-// matches is an error: a column added after the rules were written must not be copied unmasked.
+// In table and column names, * matches any sequence of characters. A column that neither a rule nor
+// keep matches is an error: a column that is added later must not be copied unmasked.
 type Rules struct {
 	Key          string               `yaml:"key"`
 	Keep         []string             `yaml:"keep"`
@@ -86,9 +86,9 @@ type ColumnRule struct {
 	// of their own.
 	ToReferences bool `yaml:"apply_to_references"`
 
-	parsedWhen     *schema.Expr // When
-	parsedTemplate template     // Template
-	avoid          avoided      // the originals that its masks must not produce
+	parsedWhen     schema.Expr // When; empty if there is no condition
+	parsedTemplate template    // Template
+	avoid          avoided     // the originals that its masks must not produce
 }
 
 // bound is a number or a date.
@@ -150,16 +150,15 @@ func parseRules(path string, text []byte) (*Rules, error) {
 // validate checks everything that does not depend on a database.
 func (r *Rules) validate() error {
 	if r.LargeObjects != "" && r.LargeObjects != "keep" && r.LargeObjects != "drop" {
-		return r.bad("large_objects", "must be keep or drop")
+		return r.bad("", "large_objects", "large_objects must be keep or drop")
 	}
 	if !slices.Contains([]string{"", LiteralsKeep, LiteralsRedact, LiteralsStop}, r.SchemaLiterals) {
-		return r.bad("schema_literals", "must be keep, redact or stop")
+		return r.bad("", "schema_literals", "schema_literals must be keep, redact or stop")
 	}
 	for _, table := range sortedKeys(r.Tables) {
 		t := r.Tables[table]
 		if t.Rows != "" && t.Rows != "drop" {
-			return snap.Usage(fmt.Sprintf("%s%s: %s: rows can only be drop", r.path, r.places[[2]string{table, ""}],
-				table), "correct the rules file")
+			return r.bad(table, "", table+": rows can only be drop")
 		}
 		for _, column := range sortedKeys(t.Columns) {
 			c := t.Columns[column]
@@ -171,7 +170,7 @@ func (r *Rules) validate() error {
 				why = c.checkRowSettings()
 			}
 			if why != "" {
-				return r.badColumn(table, column, why)
+				return r.bad(table, column, table+"."+column+" "+why)
 			}
 			t.Columns[column] = c
 		}
@@ -197,13 +196,9 @@ func checkSettings(c ColumnRule) string {
 	return checkPartial(c)
 }
 
-func (r *Rules) bad(setting, why string) error {
-	return snap.Usage(fmt.Sprintf("%s: %s %s", r.Where(setting), setting, why), "correct the rules file")
-}
-
-func (r *Rules) badColumn(table, column, why string) error {
-	return snap.Usage(fmt.Sprintf("%s%s: %s.%s %s", r.path, r.places[[2]string{table, column}], table, column, why),
-		"correct the rules file")
+// bad returns the error for a wrong rule. table and column are as for [positions].
+func (r *Rules) bad(table, column, why string) error {
+	return snap.Usage(r.path+r.places[[2]string{table, column}]+": "+why, "correct the rules file")
 }
 
 // match reports whether a name matches a pattern in which * matches any sequence of characters.
