@@ -20,8 +20,7 @@ func elements(mask engine.Mask) engine.Mask {
 			return "{}", false
 		}
 		for rest != "" {
-			switch rest[0] {
-			case '{', '}', ',':
+			if strings.IndexByte("{},", rest[0]) >= 0 {
 				out.WriteByte(rest[0])
 				rest = rest[1:]
 				continue

@@ -19,7 +19,7 @@ var listMasks = []string{"name", "first_name", "last_name", "company", "city", "
 // can equal the original of another row.
 var formMasks = []string{"phone", "format", "card"}
 
-// redraws is the number of times that a mask draws again before it invents a word.
+// redraws is the number of times that a mask draws again before it invents a word or redacts.
 const redraws = 8
 
 // avoided holds, for each mask, the originals that it must not produce, in lower case. All columns
@@ -110,8 +110,8 @@ func (r *Rules) Every(schema, table, column string) func(string) {
 	return func(v string) {
 		leaves(v, 0, func(text string) {
 			if drawable(text, r.words) {
-				for _, of := range into {
-					of[strings.ToLower(text)] = true
+				for _, originals := range into {
+					originals[strings.ToLower(text)] = true
 				}
 			}
 		})
@@ -165,7 +165,7 @@ func leaves(v string, depth int, see func(string)) {
 const maxDrawn = 100
 
 // drawable reports whether a mask could draw a value: whether the value consists only of listed
-// words and short numbers. So at most as many originals are collected as the lists can produce.
+// words and short numbers. This limits how many originals are collected.
 func drawable(v string, words map[string]bool) bool {
 	if len(v) > maxDrawn {
 		return false

@@ -79,9 +79,6 @@ func remainder(v string) int64 {
 		}
 		digits.WriteRune(r)
 	}
-	n, ok := new(big.Int).SetString(digits.String(), 10)
-	if !ok {
-		return 0
-	}
+	n, _ := new(big.Int).SetString(digits.String(), 10) // v has only digits and letters
 	return n.Mod(n, big.NewInt(97)).Int64()
 }

@@ -114,14 +114,13 @@ func parseRow(v string) (fields []*string, ok bool) {
 
 // writeRow writes a value of a composite type.
 func writeRow(fields []*string) string {
-	var out strings.Builder
+	texts := make([]string, len(fields))
 	for i, f := range fields {
-		out.WriteString(map[bool]string{true: "(", false: ","}[i == 0])
 		if f != nil {
-			out.WriteString(`"` + strings.NewReplacer(`\`, `\\`, `"`, `""`).Replace(*f) + `"`)
+			texts[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `""`).Replace(*f) + `"`
 		}
 	}
-	return out.String() + ")"
+	return "(" + strings.Join(texts, ",") + ")"
 }
 
 // compositeMask returns a mask that masks every field of a composite value. A value with a

@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -38,10 +39,7 @@ func redactOtherWords(v string) string {
 // latitude, a longitude, or a point in text form. A value without a number becomes NULL, and other
 // words are redacted.
 func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
-	meters := c.Meters
-	if meters == 0 {
-		meters = defaultMeters
-	}
+	meters := cmp.Or(c.Meters, defaultMeters)
 	from := newSource(key, "coordinates")
 	return func(v string) (string, bool) {
 		if !coordinateForm.MatchString(v) {

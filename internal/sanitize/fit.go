@@ -52,7 +52,7 @@ func limitOf(c *column) int {
 func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mask {
 	switch {
 	case c.typ.Class == personal.Integer && rule.Mask == "key":
-		p, largest := permutation{newSource(key, "key")}, big.NewInt(0).SetUint64(maxOf(c.typ))
+		p, largest := permutation{newSource(key, "key")}, new(big.Int).SetUint64(maxOf(c.typ))
 		mask = func(v string) (string, bool) {
 			if n, ok := p.integer(v, largest); ok {
 				return n, false
@@ -82,10 +82,7 @@ func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mas
 
 // maxOf returns the largest value of an integer type.
 func maxOf(t personal.Type) uint64 {
-	bits := 8 * max(1, t.Bytes)
-	if t.Bytes == 0 {
-		bits = 32
-	}
+	bits := 8 * cmp.Or(t.Bytes, 4)
 	if !t.Unsigned {
 		bits--
 	}
@@ -107,7 +104,7 @@ func bounded(mask engine.Mask, t personal.Type) engine.Mask {
 }
 
 // mirrored wraps a mask that moves integers, so that they stay within their type: if the type's
-// limit is in the way, the integer moves as far in the other direction.
+// limit is in the way, the integer moves by the same amount in the other direction.
 func mirrored(mask engine.Mask, t personal.Type) engine.Mask {
 	return func(v string) (string, bool) {
 		masked, null := mask(v)
@@ -136,7 +133,7 @@ func withinYears(mask engine.Mask) engine.Mask {
 }
 
 // withinTimestamps wraps a mask that moves dates, so that they stay within MySQL's type TIMESTAMP:
-// if the type's limit is in the way, the date moves as far in the other direction.
+// if the type's limit is in the way, the date moves by the same time in the other direction.
 func withinTimestamps(mask engine.Mask) engine.Mask {
 	isInside := func(v string) bool {
 		return len(v) >= 10 && v >= "1970-01-01 00:00:01" && v < "2038-01-19 03:14:08"
@@ -182,7 +179,7 @@ func scaled(mask engine.Mask, t personal.Type) engine.Mask {
 }
 
 // asUUID wraps the mask hash so that its results are UUIDs. MariaDB stores some UUIDs of unusual
-// versions and variants as other values, so results for it have version 4.
+// versions and variants as other values, so results have version 4, except in PostgreSQL.
 func asUUID(mask engine.Mask, c *column) engine.Mask {
 	return func(v string) (string, bool) {
 		masked, null := mask(v)
@@ -215,8 +212,8 @@ func filled(mask engine.Mask, t personal.Type) engine.Mask {
 	}
 }
 
-// suited lists, for each class of types, the masks whose results a column of the class can hold,
-// besides keep, null and constant.
+// suited lists, for each class of types, the masks whose results a column of the class can hold. It
+// omits masks for any class, such as keep, constant and dictionary.
 var suited = map[personal.Class][]string{
 	personal.Integer:   {"noise", "format", "phone", "card", "key", "redact", "integer"},
 	personal.Decimal:   {"noise", "format", "phone", "card", "key", "redact", "coordinates", "integer", "number"},
@@ -310,7 +307,10 @@ func settingsMisfit(rule ColumnRule, c *column) string {
 	case "dictionary":
 		return c.holdsAll(slices.Collect(maps.Values(rule.Map)))
 	case "replace":
-		return patternMisfit(rule, c)
+		pattern := regexp.MustCompile(rule.Pattern) // checked when the rules are read
+		if len(c.samples) > 0 && !slices.ContainsFunc(c.samples, pattern.MatchString) {
+			return "its pattern matches none of the sampled values"
+		}
 	case "composite":
 		return fieldsMisfit(rule, c)
 	}
@@ -336,16 +336,6 @@ func (c *column) holdsMasked(mask engine.Mask) string {
 		}
 	}
 	return ""
-}
-
-// patternMisfit returns the reason why a pattern is probably wrong, or "": it matches no sampled
-// value.
-func patternMisfit(rule ColumnRule, c *column) string {
-	pattern, err := regexp.Compile(rule.Pattern)
-	if err != nil || len(c.samples) == 0 || slices.ContainsFunc(c.samples, pattern.MatchString) {
-		return ""
-	}
-	return "its pattern matches none of the sampled values"
 }
 
 func (c *column) holdsAll(values []string) string {

@@ -3,7 +3,6 @@ package sanitize
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -246,12 +245,7 @@ func formsOf(v string) []string {
 	}
 	add(v)
 	add(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(v))
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(v) == nil {
-		add(strings.Trim(strings.TrimSuffix(b.String(), "\n"), `"`))
-	}
+	add(strings.Trim(string(quotedJSON(v)), `"`))
 	for _, cased := range []string{v, strings.ToUpper(v), strings.ToLower(v)} { // their escapes differ
 		ascii := strconv.QuoteToASCII(cased)
 		escaped := strings.Contains(ascii, `\u`)

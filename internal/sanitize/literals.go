@@ -89,16 +89,13 @@ func overwrite(b []byte) {
 func (l *Literals) Found() int { return len(l.objects()) }
 
 func (l *Literals) objects() []string {
-	var all []string
+	all := map[string]bool{}
 	for _, objects := range l.found {
 		for _, o := range objects {
-			if !slices.Contains(all, o) {
-				all = append(all, o)
-			}
+			all[o] = true
 		}
 	}
-	slices.Sort(all)
-	return all
+	return sortedKeys(all)
 }
 
 // Result returns an error if originals are in the schema and the rules do not say how to treat

@@ -1,7 +1,9 @@
 package sanitize
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -148,12 +150,9 @@ func (l *Locator) places(changedOnly bool) []place {
 			found[place{l.originals[at].Column, label}] = true
 		}
 	}
-	var all []place
-	for p := range found {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.of+"\x00"+a.in, b.of+"\x00"+b.in) })
-	return all
+	return slices.SortedFunc(maps.Keys(found), func(a, b place) int {
+		return cmp.Or(strings.Compare(a.of, b.of), strings.Compare(a.in, b.in))
+	})
 }
 
 // Changed returns the originals that are no longer in their own column.

@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -11,7 +12,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -110,12 +110,7 @@ func Example(mask, value string) string {
 
 // MaskNames returns the names of all masks.
 func MaskNames() []string {
-	var names []string
-	for name := range makers() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return sortedKeys(makers())
 }
 
 // source is the source of a mask's random numbers. They depend only on the key, the mask and the
@@ -219,15 +214,18 @@ func hashed(key []byte, _ ColumnRule, limit int) engine.Mask {
 
 // invented replaces a value with an invented one of the same kind.
 func invented(mask string, invent func(*rand.Rand) string) maker {
-	return func(key []byte, _ ColumnRule, limit int) engine.Mask {
-		from := newSource(key, mask)
-		return text(func(v string) string {
-			if v == "" {
-				return ""
-			}
-			return cut(invent(from.draws(v)), limit)
-		})
-	}
+	return drawnBy(mask, func(r *rand.Rand, _ ColumnRule, _ string) string { return invent(r) })
+}
+
+// choice replaces values with one of the rule's values. Equal originals get equal values.
+func choice(key []byte, c ColumnRule, limit int) engine.Mask {
+	from := newSource(key, "choice")
+	return text(func(v string) string {
+		if len(c.Values) == 0 {
+			return ""
+		}
+		return cut(pick(from.draws(v), c.Values), limit)
+	})
 }
 
 func pick(r *rand.Rand, words []string) string { return words[r.IntN(len(words))] }
@@ -278,10 +276,7 @@ func formatted(mask string, letters bool) maker {
 // noise changes a number by up to a percentage of it. Non-numeric values become NULL, so that no
 // original survives.
 func noise(key []byte, c ColumnRule, _ int) engine.Mask {
-	percent := c.Percent
-	if percent == 0 {
-		percent = 10
-	}
+	percent := cmp.Or(c.Percent, 10)
 	from := newSource(key, "noise")
 	return func(v string) (string, bool) {
 		n, err := strconv.ParseFloat(v, 64)
@@ -307,10 +302,7 @@ var timeOfDay = regexp.MustCompile(`^([T ]\d?\d:\d\d(:\d\d([.,]\d{1,9})?)?)?` +
 // It keeps the time of day and the zone. It moves a year by at least one year. Other values, such
 // as a date with a name after it, become NULL, so that no original survives.
 func shift(key []byte, c ColumnRule, _ int) engine.Mask {
-	days := c.Days
-	if days == 0 {
-		days = 30
-	}
+	days := cmp.Or(c.Days, 30)
 	from := newSource(key, "shift")
 	return func(v string) (string, bool) {
 		for _, length := range []int{10, 4} {

@@ -22,8 +22,7 @@ func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 		a, err := netip.ParseAddr(bare)
 		masked := netip.AddrFrom4([4]byte{10, d[0], d[1], d[2]})
 		if err == nil && a.Is6() && !a.Is4In6() {
-			masked = netip.AddrFrom16([16]byte{0xfd, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8], d[9], d[10],
-				d[11], d[12], d[13], d[14]})
+			masked = netip.AddrFrom16([16]byte(append([]byte{0xfd}, d[:15]...)))
 		}
 		if hasSize && err == nil {
 			if p, err := netip.ParsePrefix(masked.String() + "/" + size); err == nil {
@@ -50,7 +49,7 @@ func macAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 		if m, err := net.ParseMAC(v); err == nil {
 			length = len(m)
 		}
-		masked := net.HardwareAddr(d[:min(length, len(d))])
+		masked := net.HardwareAddr(d[:length])
 		masked[0] = masked[0]&0xfc | 0x02
 		out := masked.String()
 		if strings.Contains(v, "-") {

@@ -17,15 +17,16 @@ import (
 // rest returns the mask for the parts of values that a rule does not name. By default, it redacts
 // them, so that nothing is left unmasked by accident.
 func (c ColumnRule) rest(key []byte, limit int) engine.Mask {
-	name := c.Otherwise
-	if name == "" {
-		name = "redact"
-	}
-	mask := makers()[name](key, ColumnRule{Mask: name}, limit)
+	return partMask(key, ColumnRule{Mask: cmp.Or(c.Otherwise, "redact"), avoid: c.avoid}, limit)
+}
+
+// partMask returns the mask of a rule for parts of values. Unlike [maskOf], it never returns nil.
+func partMask(key []byte, rule ColumnRule, limit int) engine.Mask {
+	mask := rule.avoid.wrap(makers()[rule.Mask](key, rule, limit), rule.Mask, key, limit)
 	if mask == nil { // keep
 		return func(v string) (string, bool) { return v, false }
 	}
-	return c.avoid.wrap(mask, name, key, limit)
+	return mask
 }
 
 // dictionary replaces values according to its map.
@@ -43,10 +44,7 @@ func dictionary(key []byte, c ColumnRule, limit int) engine.Mask {
 // mask in otherwise.
 func replaced(key []byte, c ColumnRule, limit int) engine.Mask {
 	rest := c.rest(key, limit)
-	pattern, err := regexp.Compile(c.Pattern)
-	if err != nil { // cannot happen: checked when the rules are read
-		return rest
-	}
+	pattern := regexp.MustCompile(c.Pattern) // checked when the rules are read
 	return func(v string) (string, bool) {
 		if !pattern.MatchString(v) {
 			return rest(v)
@@ -103,11 +101,7 @@ func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string)
 	for _, path := range sortedKeys(c.Paths) {
 		rule := c.Paths[path]
 		rule.avoid = c.avoid
-		mask := c.avoid.wrap(makers()[rule.Mask](key, rule, 0), rule.Mask, key, 0)
-		if mask == nil {
-			mask = func(v string) (string, bool) { return v, false }
-		}
-		d.paths = append(d.paths, pathMask{split(path), mask, rule.Mask == "keep"})
+		d.paths = append(d.paths, pathMask{split(path), partMask(key, rule, 0), rule.Mask == "keep"})
 	}
 	slices.SortStableFunc(d.paths, func(a, b pathMask) int { // the most specific path decides
 		return cmp.Or(cmp.Compare(len(b.keys), len(a.keys)), cmp.Compare(a.stars(), b.stars()))
@@ -125,8 +119,8 @@ func (p pathMask) stars() (n int) {
 	return n
 }
 
-// maskAt returns the mask for a path: that of the most specific rule that matches the path or one of
-// its parents.
+// maskAt returns the mask for a path: that of the most specific rule that matches the path or one
+// of its parents.
 func (d documentMask) maskAt(at []string) engine.Mask {
 	if p, ok := d.pathAt(at); ok {
 		return p.mask
@@ -213,10 +207,10 @@ func (d documentMask) boolean(v bool, at []string) any {
 }
 
 // names returns the masked names of an object's keys. Different keys stay different.
-func (d documentMask) names(of map[string]any, at []string) map[string]string {
+func (d documentMask) names(object map[string]any, at []string) map[string]string {
 	names, taken := map[string]string{}, map[string]bool{}
 	var redacted []string
-	for _, k := range sortedKeys(of) {
+	for _, k := range sortedKeys(object) {
 		if d.schema && !personal.IsSchemaKey(k) && !d.accepts(append(slices.Clone(at), k)) {
 			redacted = append(redacted, k)
 			continue

@@ -36,7 +36,7 @@ func (p permutation) below(n, bound *big.Int) *big.Int {
 	for {
 		left, right := new(big.Int).Rsh(n, half), new(big.Int).And(n, mask)
 		for round := range rounds {
-			left, right = right, left.Xor(left, p.round(round, right, bound, half))
+			left, right = right, left.Xor(left, p.round(round, right, bound, mask))
 		}
 		n = left.Lsh(left, half).Or(left, right)
 		if n.Cmp(bound) < 0 {
@@ -64,15 +64,16 @@ func (p permutation) small(n, bound uint64, half uint) uint64 {
 	}
 }
 
-// round returns the pseudorandom half block that a round derives from the half block right.
-func (p permutation) round(round int, right, bound *big.Int, half uint) *big.Int {
+// round returns the pseudorandom half block that a round derives from the half block right. mask has
+// the bits of a half block.
+func (p permutation) round(round int, right, bound, mask *big.Int) *big.Int {
 	in := strconv.Itoa(round) + " " + bound.Text(36) + " " + right.Text(36)
 	out := new(big.Int)
-	for block := 0; uint(out.BitLen()) < half && block*256 < int(half)+256; block++ {
+	for block := 0; out.BitLen() < mask.BitLen() && block*256 < mask.BitLen()+256; block++ {
 		d := p.from.digest(in + " " + strconv.Itoa(block))
 		out.Lsh(out, 256).Or(out, new(big.Int).SetBytes(d[:]))
 	}
-	return out.And(out, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), half), big.NewInt(1)))
+	return out.And(out, mask)
 }
 
 // forms are the sets of characters. Each character is replaced with one from its own set.

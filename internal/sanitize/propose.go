@@ -3,6 +3,7 @@ package sanitize
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"snap/internal/personal"
 )
@@ -65,6 +66,18 @@ func propose(f *facts) map[columnID]proposal {
 		all[id] = p
 	}
 	return all
+}
+
+// lists returns the word lists with which sampled values are compared.
+func lists() personal.Lists {
+	set := func(words []string) map[string]bool {
+		all := make(map[string]bool, len(words))
+		for _, w := range words {
+			all[strings.ToLower(w)] = true
+		}
+		return all
+	}
+	return personal.Lists{Given: set(firstNames[:]), Family: set(lastNames[:]), Cities: set(cities[:])}
 }
 
 // proposalFor converts a finding to a usable rule.
@@ -175,20 +188,20 @@ func candidates(k personal.Kind, c *column) []ColumnRule {
 // match.
 func alignReferences(f *facts, all map[columnID]proposal) {
 	for _, group := range groups(f) {
-		var rules []string
+		var masks []string
 		reason := ""
 		for _, c := range group {
 			p := all[c.id]
-			rules = append(rules, p.rule.Mask)
+			masks = append(masks, p.rule.Mask)
 			if p.rule.Mask != "keep" && reason == "" {
 				reason = p.reason
 			}
 		}
-		if !slices.ContainsFunc(rules, func(m string) bool { return m != "keep" }) {
+		if !slices.ContainsFunc(masks, func(m string) bool { return m != "keep" }) {
 			continue
 		}
 		mask, hold := sharedMask(proposalKey, group...), ""
-		if slices.Contains(rules, Undecided) || mask == "keep" {
+		if slices.Contains(masks, Undecided) || mask == "keep" {
 			mask, hold = Undecided, mask
 		}
 		for _, c := range group {

@@ -76,7 +76,7 @@ func numberBounds(c ColumnRule) (low, high float64) {
 }
 
 // timeLayouts are the layouts of the bounds of the mask date.
-var timeLayouts = []string{"2006-01-02", "2006-01-02 15:04:05", time.RFC3339}
+var timeLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339}
 
 func parseTime(text string) (time.Time, bool) {
 	for _, layout := range timeLayouts {
@@ -108,12 +108,12 @@ func dateWithin(r *rand.Rand, c ColumnRule, v string) string {
 	low, high := dateBounds(c)
 	t := time.Unix(low.Unix()+r.Int64N(high.Unix()-low.Unix()+1), 0).In(low.Location())
 	switch {
-	case len(v) <= len("2006-01-02"):
-		return t.Format("2006-01-02")
+	case len(v) <= len(time.DateOnly):
+		return t.Format(time.DateOnly)
 	case v[10] == 'T':
 		return t.Format("2006-01-02T15:04:05")
 	}
-	return t.Format("2006-01-02 15:04:05")
+	return t.Format(time.DateTime)
 }
 
 // booleans lists the forms in which databases write true and false.

@@ -41,10 +41,7 @@ func Suggest(c engine.Contents) ([]byte, error) {
 		}
 	}
 	// Two tables can have the same label, and a rules file cannot distinguish them.
-	if err := CheckRules("the initial rules file", []byte(b.String())); err != nil {
-		return nil, err
-	}
-	return []byte(b.String()), nil
+	return []byte(b.String()), CheckRules("the initial rules file", []byte(b.String()))
 }
 
 // beginning returns the start of a rules file, before the rules of tables.

@@ -34,10 +34,10 @@ func templateFunctions() map[string]func(v, arg string) string {
 		"trim":    func(v, _ string) string { return strings.TrimSpace(v) },
 		"letters": func(v, _ string) string { return keepRunes(v, unicode.IsLetter) },
 		"digits":  func(v, _ string) string { return keepRunes(v, unicode.IsDigit) },
-		"left":    func(v, n string) string { return cut(v, max(1, countOf(n))) },
+		"left":    func(v, n string) string { return cut(v, countOf(n)) },
 		"right": func(v, n string) string {
 			r := []rune(v)
-			return string(r[max(0, len(r)-max(1, countOf(n))):])
+			return string(r[max(0, len(r)-countOf(n)):])
 		},
 		"or": func(v, instead string) string {
 			if v == "" {

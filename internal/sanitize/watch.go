@@ -76,7 +76,7 @@ func watchedRule(rule ColumnRule, v string) bool {
 	return true
 }
 
-// hasLetters reports whether v has a letter, or a sign after the digits in ASCII, such as @.
+// hasLetters reports whether v has a letter, or a character after the digits in ASCII, such as @.
 func hasLetters(v string) bool {
 	return strings.ContainsFunc(v, func(r rune) bool { return r > '9' })
 }
