@@ -155,18 +155,8 @@ func primaryKey(s *schema.Schema, name schema.Name) []string {
 		return nil
 	}
 	for _, t := range s.Tables {
-		if t.Name != name {
-			continue
-		}
-		for _, k := range t.Keys {
-			if !k.Primary {
-				continue
-			}
-			var columns []string
-			for _, c := range k.Columns {
-				columns = append(columns, c.Name)
-			}
-			return columns
+		if t.Name == name {
+			return t.PrimaryKey()
 		}
 	}
 	return nil

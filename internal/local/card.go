@@ -172,7 +172,7 @@ func referencesOf(t schema.Table, all map[schema.Name]schema.Table) map[string]s
 		to := api.CardTable{Schema: k.To.Schema, Name: k.To.Name}.Label()
 		columns := k.ToColumns
 		if len(columns) == 0 {
-			columns = primaryKey(all[k.To])
+			columns = all[k.To].PrimaryKey()
 		}
 		for i, c := range k.Columns {
 			if refers[c] != "" {
@@ -185,15 +185,4 @@ func referencesOf(t schema.Table, all map[schema.Name]schema.Table) map[string]s
 		}
 	}
 	return refers
-}
-
-func primaryKey(t schema.Table) (columns []string) {
-	for _, k := range t.Keys {
-		if k.Primary {
-			for _, c := range k.Columns {
-				columns = append(columns, c.Name)
-			}
-		}
-	}
-	return columns
 }

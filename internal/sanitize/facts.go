@@ -242,17 +242,8 @@ func partitionsOf(s *schema.Schema, table schema.Name) []schema.Name {
 // is ignored.
 func primaryKey(s *schema.Schema, table schema.Name) []string {
 	for _, t := range s.Tables {
-		if t.Name != table && (table.Schema != "" || !strings.EqualFold(t.Name.Name, table.Name)) {
-			continue
-		}
-		for _, k := range t.Keys {
-			if k.Primary {
-				var names []string
-				for _, c := range k.Columns {
-					names = append(names, c.Name)
-				}
-				return names
-			}
+		if t.Name == table || table.Schema == "" && strings.EqualFold(t.Name.Name, table.Name) {
+			return t.PrimaryKey()
 		}
 	}
 	return nil

@@ -99,6 +99,19 @@ type Table struct {
 	Comment     string            `json:"comment,omitempty"`
 }
 
+// PrimaryKey returns the names of the primary key's columns, or nil if there is no primary key.
+func (t Table) PrimaryKey() (columns []string) {
+	for _, k := range t.Keys {
+		if k.Primary {
+			for _, c := range k.Columns {
+				columns = append(columns, c.Name)
+			}
+			return columns
+		}
+	}
+	return nil
+}
+
 // Column is one column of a table. Columns are in the table's order.
 type Column struct {
 	Name    string `json:"name"`
