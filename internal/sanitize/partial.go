@@ -171,11 +171,10 @@ func (d documentMask) masked(tree any, at []string) any {
 			v[i] = d.masked(v[i], append(slices.Clone(at), fmt.Sprint(i)))
 		}
 	case string:
-		masked, null := d.maskAt(at)(v)
-		if null {
-			return nil
+		if masked, null := d.maskAt(at)(v); !null {
+			return masked
 		}
-		return masked
+		return nil
 	case json.Number:
 		masked, null := d.maskAt(at)(v.String())
 		if null {
