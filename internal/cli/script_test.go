@@ -52,6 +52,9 @@ type scripted struct{ *testing.M }
 // the detector: it starts in a tenth of the processor time, and scripts start it more than a
 // thousand times (docs/decisions/0290).
 func (s scripted) Run() int {
+	if signal.Ignored(os.Interrupt) { // in the background of a script; then no shell here could trap it
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	if !servertest.Raced() {
 		return s.M.Run()
 	}
