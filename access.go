@@ -79,14 +79,11 @@ func (c Caller) Audiences() []Audience {
 		AudienceOf(KindMembers, c.Org.ID),
 		AudienceOf(KindRecipients, c.Org.ID),
 	}
-	if c.User == nil {
-		all = append(all, AudienceOf(KindKeys, c.Org.ID))
-	}
-	if c.private() || c.User != nil && c.Role.IsAdmin() {
+	if c.private() || c.IsAdmin() {
 		all = append(all, AudienceOf(KindAdmins, c.Org.ID))
 	}
 	if c.User == nil {
-		return all
+		return append(all, AudienceOf(KindKeys, c.Org.ID))
 	}
 	all = append(all, AudienceOf(KindUser, c.User.ID))
 	if c.GroupsUnknown {
@@ -98,21 +95,12 @@ func (c Caller) Audiences() []Audience {
 	return all
 }
 
-// Ways returns the grants on a snapshot that let the caller see it at this time: those that are
-// live and name one of the caller's audiences.
-func Ways(c Caller, grants []Grant, now time.Time) (ways []Grant) {
-	audiences := c.Audiences()
-	for _, g := range grants {
-		if g.Live(now) && slices.Contains(audiences, g.Audience) {
-			ways = append(ways, g)
-		}
-	}
-	return ways
-}
-
 // Visible is the access rule: it reports whether the caller may see a snapshot with these grants at
 // this time. A caller who may see it may also pull it, except a key without the scope pull; see
 // [Allowed].
 func Visible(c Caller, grants []Grant, now time.Time) bool {
-	return len(Ways(c, grants, now)) > 0
+	audiences := c.Audiences()
+	return slices.ContainsFunc(grants, func(g Grant) bool {
+		return g.Live(now) && slices.Contains(audiences, g.Audience)
+	})
 }

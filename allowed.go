@@ -3,11 +3,12 @@ package snap
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Action is something a caller wants to do with a snapshot they may see, or
-// with their organization.
+// Action is something that a caller wants to do with a snapshot they may see, or with their
+// organization.
 type Action string
 
 // The actions. [Allowed] is asked about an action on a snapshot only if [Visible] is true.
@@ -109,10 +110,8 @@ func allowedOrgKey(c Caller, do Action, s Snapshot) error {
 }
 
 func requireScope(c Caller, want Scope) error {
-	for _, s := range c.Credential.Scopes {
-		if s == want {
-			return nil
-		}
+	if slices.Contains(c.Credential.Scopes, want) {
+		return nil
 	}
 	return Forbidden("this key does not have the scope "+string(want),
 		fmt.Sprintf("create one that has it: `snapcli cloud keys create NAME --kind %s --scopes %s`",

@@ -162,8 +162,9 @@ func (c SettingChange) String() string {
 	return c.Name + " changed from " + c.Before + " to " + c.Now
 }
 
-// AuditEntry is one line of an organization's audit log. Lines are only ever added. Each holds the
-// hash of the line before it, so a line that was changed, removed or inserted later is detected.
+// AuditEntry is one line of an organization's audit log. Lines are only ever added. The hash of a
+// line covers the hash of the line before it, so a line that was changed, removed or inserted later
+// is detected.
 type AuditEntry struct {
 	Seq        int64       `json:"seq" doc:"counts from 1 within the organization, without gaps"`
 	At         time.Time   `json:"at"`
@@ -211,9 +212,9 @@ func (c *AuditChain) Skip(seq int64, hash string) { c.seq, c.hash = seq, hash }
 func (c *AuditChain) Next(e AuditEntry) error {
 	switch {
 	case e.Seq != c.seq+1:
-		return &Error{Code: CodeConflict, Detail: fmt.Sprintf("the audit log has entry %d after entry %d", e.Seq,
-			c.seq),
-			Hint: "entries were removed or added; compare with a backup"}
+		return &Error{Code: CodeConflict,
+			Detail: fmt.Sprintf("the audit log has entry %d after entry %d", e.Seq, c.seq),
+			Hint:   "entries were removed or added; compare with a backup"}
 	case e.Hash != e.Sum(c.hash):
 		return &Error{Code: CodeConflict,
 			Detail: fmt.Sprintf("entry %d of the audit log does not match its hash", e.Seq),

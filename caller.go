@@ -18,11 +18,7 @@ const (
 
 // Valid reports whether r is one of the four roles.
 func (r Role) Valid() bool {
-	switch r {
-	case RoleOwner, RoleAdmin, RoleMember, RoleViewer:
-		return true
-	}
-	return false
+	return r == RoleOwner || r == RoleAdmin || r == RoleMember || r == RoleViewer
 }
 
 // IsAdmin reports whether r is owner or admin. These two roles see, pull and delete every snapshot
@@ -32,8 +28,8 @@ func (r Role) IsAdmin() bool { return r == RoleOwner || r == RoleAdmin }
 // CredentialKind is the kind of credential that a request was made with.
 type CredentialKind string
 
-// The credential kinds. The four key kinds are also the keys' prefixes
-// (SPEC 5.1), without the underscore.
+// The credential kinds. The first four are kinds of keys. A key begins with its kind and an
+// underscore (SPEC 5.1).
 const (
 	UserKey     CredentialKind = "cak"     // user-scoped key: acts as its user
 	PipelineKey CredentialKind = "clt"     // organization-level key for pipelines
@@ -50,8 +46,8 @@ const (
 	KeyPattern       = KeyPrefixPattern + `[0-9A-Za-z]{38}`
 )
 
-// OrgLevel reports whether a credential of this kind acts as an organization
-// and so cannot attribute what it does to a user (SPEC 5.1).
+// OrgLevel reports whether a credential of this kind acts as an organization, so that its actions
+// cannot be attributed to a user (SPEC 5.1).
 func (k CredentialKind) OrgLevel() bool { return k == PipelineKey || k == AgentKey }
 
 // IsKey reports whether k is one of the three API key kinds. A SCIM key is not an API key: it is
@@ -116,8 +112,8 @@ type Caller struct {
 	Role       Role      // empty for an organization-level key
 	Groups     []Group   // not set for the callers of requests; see store.GroupsOf
 	GroupsAsOf time.Time // when the groups were last read from the identity provider
-	// GroupsUnknown is set when the identity provider sent no usable groups
-	// claim at the last sign-in. Group shares then give no access.
+	// GroupsUnknown is set when the identity provider sent no usable groups claim at the last
+	// sign-in. Group shares then give no access.
 	GroupsUnknown bool
 	GroupsWhy     string // why the groups are unknown and what to do, for the user; empty when they are known
 	Credential    Credential
@@ -136,8 +132,8 @@ func (c Caller) Principal() int64 {
 	return c.Org.ID
 }
 
-// private reports whether the caller is an organization-level key with the scope
-// private, or the organization itself.
+// private reports whether the caller is an organization-level key with the scope private, or the
+// organization itself.
 func (c Caller) private() bool {
 	return c.User == nil && slices.Contains(c.Credential.Scopes, ScopePrivate)
 }

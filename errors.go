@@ -154,8 +154,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Is reports whether target is an *Error of the same code, so that
-// errors.Is(err, ErrNotFound) holds whatever the detail.
+// Is reports whether target is an *Error of the same code, so that errors.Is(err, ErrNotFound) does
+// not depend on the detail.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
@@ -177,14 +177,13 @@ var ErrUnauthenticated = &Error{
 	Hint:   "sign in again with `snapcli login`, or check cloud.api_key",
 }
 
-// CodeOf returns the code of the first *Error in err's chain: internal if
-// there is none, empty if err is nil.
+// CodeOf returns the code of the first *Error in err's chain, internal if there is none, and "" if
+// err is nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return CodeInternal

@@ -8,7 +8,7 @@ import (
 )
 
 // This file explains the access rule of access.go to people. It makes no decision of its own:
-// [Ways] finds the grants that let someone see a snapshot.
+// [Visible] decides which grants let someone see a snapshot.
 
 // Access is one grant on a snapshot, with the names that describe the grant to a person.
 type Access struct {
@@ -64,30 +64,21 @@ type Verdict struct {
 // Judge explains whether and why a user can see a snapshot. grants are all grants on it, live or
 // ended. A disabled user sees nothing, because none of their credentials is accepted.
 func Judge(c Caller, disabled bool, grants []Access, now time.Time) Verdict {
-	var v Verdict
 	if disabled {
-		v.Why = "the account is disabled"
-		return v
+		return Verdict{Why: "the account is disabled"}
 	}
-	plain := make([]Grant, len(grants))
-	for i, a := range grants {
-		plain[i] = a.Grant
-	}
+	var ways []Access
 	var reasons []string
-	for _, way := range Ways(c, plain, now) {
-		for _, a := range grants {
-			if a.Audience == way.Audience {
-				v.Ways = append(v.Ways, a)
-				reasons = append(reasons, a.String())
-			}
+	for _, a := range grants {
+		if Visible(c, []Grant{a.Grant}, now) {
+			ways = append(ways, a)
+			reasons = append(reasons, a.String())
 		}
 	}
-	if v.Visible = len(v.Ways) > 0; v.Visible {
-		v.Why = strings.Join(reasons, "; ")
-		return v
+	if len(ways) == 0 {
+		return Verdict{Why: whyNot(c, grants, now)}
 	}
-	v.Why = whyNot(c, grants, now)
-	return v
+	return Verdict{Visible: true, Ways: ways, Why: strings.Join(reasons, "; ")}
 }
 
 // whyNot explains why the caller cannot see the snapshot.

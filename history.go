@@ -56,10 +56,7 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess
 		}
 	}
 	past.endShares()
-	for _, u := range users {
-		past.Users = append(past.Users, u)
-	}
-	slices.SortFunc(past.Users, func(a, b AuditDetail) int {
+	past.Users = slices.SortedFunc(maps.Values(users), func(a, b AuditDetail) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Account, b.Account))
 	})
 	for id, k := range keys {
@@ -160,11 +157,7 @@ func (t PastAccess) SeenBy(key AuditDetail) bool {
 	}
 	n := numbers{}
 	c := Caller{Org: n.home(), Credential: Credential{Kind: CredentialKind(key.Kind), Scopes: key.Scopes}}
-	var grants []Grant
-	for _, a := range n.grants(t) {
-		grants = append(grants, a.Grant)
-	}
-	return Visible(c, grants, t.at) && Allowed(c, ActPull, Snapshot{Org: c.Org}) == nil
+	return Judge(c, false, n.grants(t), t.at).Visible && Allowed(c, ActPull, Snapshot{Org: c.Org}) == nil
 }
 
 // numbers assigns identifiers to names. The log identifies users and groups by name, but the access
@@ -196,22 +189,23 @@ func (n numbers) caller(u AuditDetail) Caller {
 }
 
 // grants returns the grants that the push added, and those of the live org-wide and group shares.
-func (n numbers) grants(t PastAccess) []Access {
+func (n numbers) grants(t PastAccess) (all []Access) {
 	home := n.home()
-	all := []Access{{Grant: Grant{Audience: AudienceOf(KindAdmins, home.ID)}, Org: home}}
+	add := func(kind AudienceKind, subject int64, group *Group) {
+		all = append(all, Access{Grant: Grant{Audience: AudienceOf(kind, subject)}, Group: group, Org: home})
+	}
+	add(KindAdmins, home.ID, nil)
 	if t.Owner != "" {
-		all = append(all,
-			Access{Grant: Grant{Audience: AudienceOf(KindUser, n.of("user", accountOf(t.account, t.Owner)))},
-				Org: home})
+		add(KindUser, n.of("user", accountOf(t.account, t.Owner)), nil)
 	} else {
-		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindKeys, home.ID)}, Org: home})
+		add(KindKeys, home.ID, nil)
 	}
 	if t.OrgWide {
-		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindMembers, home.ID)}, Org: home})
+		add(KindMembers, home.ID, nil)
 	}
 	for _, id := range t.Groups {
 		g := n.group(id)
-		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindGroup, g.ID)}, Group: &g, Org: home})
+		add(KindGroup, g.ID, &g)
 	}
 	return all
 }

@@ -10,8 +10,8 @@ import (
 // Policy holds the limits that an organization's configuration sets. The zero Policy limits
 // nothing.
 type Policy struct {
-	// ShareTypes are the snapshot types that may be shared org-wide or with
-	// other organizations; empty means every type.
+	// ShareTypes are the snapshot types that may be shared org-wide or with other organizations;
+	// empty means every type.
 	ShareTypes []Type
 	// Unsanitized is the rule for sharing a snapshot that is not sanitized; empty means
 	// [UnsanitizedAllow].
@@ -41,11 +41,7 @@ const (
 
 // Valid reports whether u is one of these values or empty.
 func (u UnsanitizedShares) Valid() bool {
-	switch u {
-	case "", UnsanitizedAllow, UnsanitizedAsk, UnsanitizedRefuse:
-		return true
-	}
-	return false
+	return u == "" || u == UnsanitizedAllow || u == UnsanitizedAsk || u == UnsanitizedRefuse
 }
 
 // ShareRequirement is the proof that a snapshot needs before it is shared.
@@ -69,16 +65,19 @@ func (p Policy) CheckShares(t Type, with Shares, confirmed bool, now time.Time) 
 		}
 	}
 	if len(with.Orgs) > 0 {
-		if err := p.checkExpiry(with.Expires, now); err != nil {
+		err := checkLifetime("max_cross_org_expiry", "shares with other organizations", p.MaxCrossOrgExpiry,
+			with.Expires, now)
+		if err != nil {
 			return err
 		}
 	}
-	if t != TypeSanitized {
-		if err := p.CheckCertificate(Certificate{State: CertificateMissing}); err != nil {
-			return err
-		}
+	if t == TypeSanitized {
+		return nil
 	}
-	return p.checkUnsanitized(t, confirmed)
+	if err := p.CheckCertificate(Certificate{State: CertificateMissing}); err != nil {
+		return err
+	}
+	return p.checkUnsanitized(confirmed)
 }
 
 func (p Policy) checkType(t Type) error {
@@ -91,10 +90,6 @@ func (p Policy) checkType(t Type) error {
 			"org-wide or with other organizations", t),
 		Hint: "share a sanitized snapshot; the service's operator sets the policy",
 	}
-}
-
-func (p Policy) checkExpiry(expires, now time.Time) error {
-	return checkLifetime("max_cross_org_expiry", "shares with other organizations", p.MaxCrossOrgExpiry, expires, now)
 }
 
 // CheckKeyExpiry returns an error of code policy_refused if the policy forbids a new key that lasts
@@ -126,10 +121,9 @@ func flagDuration(d time.Duration) string {
 	return d.String()
 }
 
-func (p Policy) checkUnsanitized(t Type, confirmed bool) error {
+// checkUnsanitized returns an error if the policy forbids sharing a snapshot that is not sanitized.
+func (p Policy) checkUnsanitized(confirmed bool) error {
 	switch {
-	case t == TypeSanitized:
-		return nil
 	case p.Unsanitized == UnsanitizedRefuse:
 		return &Error{
 			Code: CodePolicy,
@@ -151,8 +145,8 @@ func (p Policy) checkUnsanitized(t Type, confirmed bool) error {
 
 var slugForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ValidSlug reports whether s can be an organization's slug: 1 to 63 lower-case
-// letters, digits and inner hyphens.
+// ValidSlug reports whether s can be an organization's slug: 1 to 63 lower-case letters, digits and
+// inner hyphens.
 func ValidSlug(s string) bool { return slugForm.MatchString(s) }
 
 // Member is a user of an organization as other members see them.

@@ -68,9 +68,5 @@ const (
 
 // Valid reports whether f is one of the filters.
 func (f Filter) Valid() bool {
-	switch f {
-	case FilterAll, FilterShared, FilterMine, FilterReceived:
-		return true
-	}
-	return false
+	return f == FilterAll || f == FilterShared || f == FilterMine || f == FilterReceived
 }

@@ -105,13 +105,9 @@ func NewSnapshotID() string {
 func CleanIDPrefix(s string) (string, bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	s = strings.TrimPrefix(s, IDPrefix)
-	if s == "" || len(s) > 16 {
+	inNoID := func(r rune) bool { return !strings.ContainsRune(idAlphabet, r) }
+	if s == "" || len(s) > 16 || strings.ContainsFunc(s, inNoID) {
 		return "", false
-	}
-	for _, r := range s {
-		if !strings.ContainsRune(idAlphabet, r) {
-			return "", false
-		}
 	}
 	return IDPrefix + s, true
 }
