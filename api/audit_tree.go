@@ -20,8 +20,7 @@ type AuditCheckpoint struct {
 	Key        string `json:"key" doc:"its public key, as in Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
 }
 
-// AuditRecords are lines of the audit log, oldest first. Each is the exact JSON whose hash is in
-// the tree.
+// AuditRecords are lines of the audit log, oldest first.
 type AuditRecords struct {
 	Items []string `json:"items" doc:"each string is the exact JSON of one line; the hash of that JSON is in the tree"`
 }
@@ -35,8 +34,7 @@ type AuditInclusion struct {
 	AuditCheckpoint
 }
 
-// AuditGrowth proves that an audit log begins with the lines of an older
-// checkpoint.
+// AuditGrowth proves that an audit log begins with the lines of an older checkpoint.
 type AuditGrowth struct {
 	From  int64    `json:"from" doc:"size of the older checkpoint"`
 	Proof []string `json:"proof" doc:"hashes from the older root to the newer (RFC 9162, section 2.1.4), base64"`
@@ -72,8 +70,7 @@ func (c *Client) AuditGrowth(ctx context.Context, from int64) (AuditGrowth, erro
 }
 
 // Receipt returns the proof that a received snapshot was shared with the caller's organization: the
-// line of the owner's audit log that records the share, and the proof that the log contains the
-// line.
+// line of the owner's audit log that records the share, and the proof that the log contains it.
 func (c *Client) Receipt(ctx context.Context, id string) (AuditInclusion, error) {
 	return call[AuditInclusion](ctx, c, http.MethodGet, snapshotPath(id, "/receipt"), nil)
 }
@@ -116,8 +113,7 @@ func errNotVerified(problem string) error {
 
 // detailOf returns the text of an error without its hint.
 func detailOf(err error) string {
-	var known *snap.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*snap.Error](err); ok {
 		return known.Detail
 	}
 	return err.Error()
@@ -177,12 +173,12 @@ func (c *Client) verifyAudit(ctx context.Context, v *AuditVerdict) (err error) {
 	case signed.Size < before.Size:
 		return v.fail("it has %d lines, but had %d before", signed.Size, before.Size)
 	}
-	return c.readAll(ctx, v, signed, before)
+	return c.verifyLines(ctx, v, signed, before)
 }
 
-// readAll reads the lines of the log and compares them with the signed checkpoint and with the
+// verifyLines reads the lines of the log and compares them with the signed checkpoint and with the
 // earlier one.
-func (c *Client) readAll(ctx context.Context, v *AuditVerdict, signed, before auditlog.Checkpoint) error {
+func (c *Client) verifyLines(ctx context.Context, v *AuditVerdict, signed, before auditlog.Checkpoint) error {
 	var sum auditlog.Sum
 	for sum.Size() < signed.Size {
 		page, err := c.AuditRecords(ctx, sum.Size()+1, int(min(signed.Size-sum.Size(), MaxAuditRecords)))

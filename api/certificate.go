@@ -28,7 +28,7 @@ type CertificateKey struct {
 	RevokedAt *time.Time `json:"revoked_at,omitempty" doc:"time since which its certificates are refused"`
 }
 
-// CertificateKeyList holds certificate keys.
+// CertificateKeyList is the body of GET /org/certificate-keys.
 type CertificateKeyList struct {
 	Items []CertificateKey `json:"items"`
 }

@@ -297,17 +297,12 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 // certificates.
 func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
 	plan, err := call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)
-	var refused *snap.Error
-	if errors.As(err, &refused) && slices.Contains(refused.Fields, unknownCertificate()) {
+	unsupported := snap.FieldError{Field: "certificate", Detail: "unexpected property"}
+	if e, ok := errors.AsType[*snap.Error](err); ok && slices.Contains(e.Fields, unsupported) {
 		r.Certificate = nil
 		return call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)
 	}
 	return plan, err
-}
-
-// unknownCertificate returns the field error that a service without support for certificates sends.
-func unknownCertificate() snap.FieldError {
-	return snap.FieldError{Field: "certificate", Detail: "unexpected property"}
 }
 
 // Parts returns upload URLs for the parts in r or, if r names none, the parts that are already
@@ -488,8 +483,8 @@ func call[T any](ctx context.Context, c *Client, method, path string, in any) (T
 	return out, err
 }
 
-// do sends one request below the mount. When the service rejects the token, it asks the source for
-// another and tries once more.
+// do sends one request below the mount. If the service rejects the token, do gets another one from
+// the source and tries once more.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	if c.token == nil {
 		return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "you are not signed in", Hint: "run `snapcli login`"}

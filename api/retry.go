@@ -15,9 +15,10 @@ import (
 
 // A request that may be sent twice is repeated in two cases: the service asks for it (503 with a
 // short Retry-After, for example while its database is unavailable or a replica is being replaced),
-// or the connection broke before the response was complete. A wrong address is reported at once. A
-// request that only reads waits for [Options.ReadTimeout] and is then sent once more, so that a
-// frozen replica costs only seconds. Other requests that get no response are not sent again.
+// or the connection broke before the response was complete. A refused connection or an unknown host
+// is reported at once. A request that only reads and gets no response within [Options.ReadTimeout]
+// is sent once more, so that a frozen replica costs only seconds. Other requests that get no
+// response are not sent again.
 const (
 	maxAttempts   = 3
 	maxRetryAfter = 5 * time.Second

@@ -78,8 +78,8 @@ type SnapshotPage struct {
 	NextCursor string     `json:"next_cursor" doc:"empty on the last page"`
 }
 
-// ListOptions selects a page. The zero value is the first page of all snapshots that the caller
-// may see.
+// ListOptions selects a page. The zero value is the first page of all snapshots that the caller may
+// see.
 type ListOptions struct {
 	Filter      snap.Filter
 	Target      string
@@ -108,14 +108,13 @@ type GroupShare struct {
 
 // OrgShare is a cross-organization share (SPEC 2.3).
 type OrgShare struct {
-	OrgSlug    string     `json:"org_slug"`
-	Name       string     `json:"name"`
-	ExpiresAt  *time.Time `json:"expires_at,omitempty" doc:"absent means never"`
-	SharedBy   string     `json:"shared_by,omitempty"`
-	SharedAt   time.Time  `json:"shared_at"`
-	WithSchema bool       `json:"with_schema" doc:"the organization sees the snapshot's card"`
-	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it, until it is shared again"`
-	// PreviousExpiresAt is set in the response to a re-share that changed the expiry.
+	OrgSlug           string     `json:"org_slug"`
+	Name              string     `json:"name"`
+	ExpiresAt         *time.Time `json:"expires_at,omitempty" doc:"absent means never"`
+	SharedBy          string     `json:"shared_by,omitempty"`
+	SharedAt          time.Time  `json:"shared_at"`
+	WithSchema        bool       `json:"with_schema" doc:"the organization sees the snapshot's card"`
+	DeclinedAt        *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it, until it is shared again"`
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
 	Warning           string     `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 }
@@ -139,20 +138,18 @@ type ShareGroupRequest struct {
 
 // ShareOrgRequest is the body of POST share-org.
 type ShareOrgRequest struct {
-	OrgSlug   string     `json:"org_slug" minLength:"1" maxLength:"63" example:"globex" doc:"slug of the recipient"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; absent means never"`
-	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now"`
-	// WithSchema also shows the card.
-	WithSchema *bool `json:"with_schema,omitempty" doc:"also show the card; absent keeps the setting, at first no"`
+	OrgSlug    string     `json:"org_slug" minLength:"1" maxLength:"63" example:"globex" doc:"slug of the recipient"`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; absent means never"`
+	ExpiresIn  int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now"`
+	WithSchema *bool      `json:"with_schema,omitempty" doc:"also show the card; absent keeps the setting, at first no"`
 }
 
 // SharesRequest is the body of POST shares: several recipients of one snapshot. Either all of the
 // shares are made or none.
 type SharesRequest struct {
-	OrgWide  bool     `json:"org_wide,omitempty" doc:"share with every member of the organization"`
-	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"IDs of SSO groups" example:"[\"eng\",\"dba\"]"`
-	OrgSlugs []string `json:"org_slugs,omitempty" maxItems:"100" doc:"slugs of other organizations"`
-	// ExpiresAt is when all of these shares end.
+	OrgWide   bool       `json:"org_wide,omitempty" doc:"share with every member of the organization"`
+	GroupIDs  []string   `json:"group_ids,omitempty" maxItems:"100" doc:"IDs of SSO groups" example:"[\"eng\",\"dba\"]"`
+	OrgSlugs  []string   `json:"org_slugs,omitempty" maxItems:"100" doc:"slugs of other organizations"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when these shares end, RFC 3339; absent means never"`
 	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now"`
 	// WithSchema also shows the card to the other organizations.
@@ -347,7 +344,7 @@ type Policy struct {
 	MaxKeyAge         int64                  `json:"max_key_age,omitempty" doc:"seconds; absent means no limit"`
 }
 
-// Notice tells a user about an event that concerns a snapshot or session of theirs.
+// Notice informs a user of an event that concerns one of their snapshots or sessions.
 type Notice struct {
 	At       time.Time        `json:"at"`
 	Action   snap.AuditAction `json:"action" enum:"snapshot.shared,snapshot.share_expires_soon,snapshot.access_requested,session.token_reused"`
@@ -378,7 +375,7 @@ type Upload struct {
 	TouchedAt time.Time   `json:"touched_at" doc:"time of the last progress; two days later the upload is removed"`
 }
 
-// UploadList is a list of uploads.
+// UploadList is the body of GET /uploads.
 type UploadList struct {
 	Items []Upload `json:"items"`
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -65,10 +66,7 @@ func issuer(cert *x509.Certificate) string {
 	if cert == nil {
 		return "an unknown authority"
 	}
-	if cert.Issuer.CommonName != "" {
-		return fmt.Sprintf("%q", snap.CleanText(cert.Issuer.CommonName))
-	}
-	return fmt.Sprintf("%q", snap.CleanText(cert.Issuer.String()))
+	return fmt.Sprintf("%q", snap.CleanText(cmp.Or(cert.Issuer.CommonName, cert.Issuer.String())))
 }
 
 // proxyOf returns the proxy between this machine and the service at base, or nil.
@@ -77,10 +75,7 @@ func proxyOf(base string) *url.URL {
 	if err != nil {
 		return nil
 	}
-	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
-	if err != nil {
-		return nil
-	}
+	proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: u}) // nil after an error
 	return proxy
 }
 
