@@ -36,9 +36,9 @@ func ClientAddress(trusted []netip.Prefix) func(*http.Request) netip.Addr {
 }
 
 // client returns the client's address: the last address in X-Forwarded-For that is not a trusted
-// proxy. If the connection does not come from a trusted proxy, it returns the connection's address,
-// because anyone can write any address into the header. known is false if an address in the chain
-// cannot be read. Then address is the address of the proxy that wrote it.
+// proxy. If the connection does not come from a trusted proxy, client returns the connection's
+// address, because anyone can write any address into the header. If an address in the chain cannot
+// be read, known is false and address is that of the proxy that wrote it.
 func client(r *http.Request, trusted []netip.Prefix) (address netip.Addr, known bool) {
 	address = connection(r)
 	var hops []string
@@ -61,10 +61,7 @@ func connection(r *http.Request) netip.Addr {
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return netip.Addr{}
-	}
+	ip, _ := netip.ParseAddr(host) // invalid after an error
 	return plain(ip)
 }
 
@@ -99,9 +96,6 @@ func Networks(address string) (site, network string) {
 }
 
 func masked(ip netip.Addr, bits int) string {
-	prefix, err := ip.WithZone("").Prefix(bits)
-	if err != nil {
-		return ip.String()
-	}
+	prefix, _ := ip.WithZone("").Prefix(bits) // fails only if the address has fewer bits
 	return prefix.String()
 }

@@ -60,7 +60,6 @@ type Authenticator struct {
 	cross    *http.CrossOriginProtection
 	limiter  *limit.Limiter
 	failures limit.Rate
-
 	external *External
 }
 
@@ -97,7 +96,6 @@ func New(s *store.Store, o Options) *Authenticator {
 		cross:    CrossOrigin(o.PublicURL),
 		limiter:  o.Limiter,
 		failures: o.Failures,
-
 		external: o.External,
 	}
 }
@@ -141,6 +139,9 @@ func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 		}
 		if strings.Count(key, ".") == 2 {
 			return snap.Caller{}, errTokenHere
+		}
+		if strings.HasPrefix(key, scimPrefix) {
+			return snap.Caller{}, snap.ErrUnauthenticated
 		}
 		return a.byKey(r, key)
 	})
@@ -213,13 +214,6 @@ func hasCredential(r *http.Request) bool {
 	return r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" || credentialInURL(r)
 }
 
-func (a *Authenticator) byKey(r *http.Request, secret string) (snap.Caller, error) {
-	if strings.HasPrefix(secret, scimPrefix) {
-		return snap.Caller{}, snap.ErrUnauthenticated
-	}
-	return a.byAnyKey(r, secret)
-}
-
 // scimPrefix is the prefix of SCIM keys, which are accepted only by the SCIM routes.
 const scimPrefix = string(snap.SCIMKey) + "_"
 
@@ -230,11 +224,11 @@ func (a *Authenticator) SCIM(r *http.Request) (snap.Caller, error) {
 		if !strings.HasPrefix(bearer(r), scimPrefix) {
 			return snap.Caller{}, snap.ErrUnauthenticated
 		}
-		return a.byAnyKey(r, bearer(r))
+		return a.byKey(r, bearer(r))
 	})
 }
 
-func (a *Authenticator) byAnyKey(r *http.Request, secret string) (snap.Caller, error) {
+func (a *Authenticator) byKey(r *http.Request, secret string) (snap.Caller, error) {
 	if !wellFormedKey(secret) {
 		return snap.Caller{}, snap.ErrUnauthenticated
 	}

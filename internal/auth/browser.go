@@ -57,8 +57,8 @@ const sessionCookie = "snap_session"
 // SignIn starts a session for a user, ends the browser's previous session, and sets the cookie. The
 // cookie has a new value at every sign-in. began is when the sign-in began; zero means now. The
 // session ends at due, or after BrowserMax if that is earlier.
-func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64, began, due time.Time) (store.Session,
-	error) {
+func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64, began, due time.Time) (
+	store.Session, error) {
 	if err := b.end(r); err != nil {
 		return store.Session{}, err
 	}

@@ -152,7 +152,7 @@ func collectGroups(entries []any, name string) GroupClaim {
 	return c
 }
 
-// groupOf reads one entry. Of a path, as Keycloak sends it, only the last part is shown.
+// groupOf reads one entry. If it is a path, as Keycloak sends it, its last part is the name.
 func groupOf(entry any) (snap.Group, bool) {
 	switch v := entry.(type) {
 	case string:
@@ -243,7 +243,7 @@ func unusableClaim(p Person, claims map[string]any, external string) string {
 // decoders turn invalid UTF-8 into U+FFFD, which could make different identifiers equal.
 func usableID(id string) bool { return snap.Storable(id) && !strings.ContainsRune(id, utf8.RuneError) }
 
-// errUnusable is the error of an identifier for which usableID is false.
+// errUnusable returns the error for a claim whose text cannot be stored.
 func errUnusable(claim string) error {
 	return fmt.Errorf("the claim %s has a NUL character or is not UTF-8", claim)
 }

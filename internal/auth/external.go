@@ -17,8 +17,8 @@ import (
 	"snap/internal/store"
 )
 
-// External is an external auth service, whose access tokens the user mount accepts in addition to
-// our own (auth.issuer). Its users belong to one organization.
+// External is an external auth service (auth.issuer), whose access tokens the user mount accepts in
+// addition to our own. Its users belong to one organization.
 type External struct {
 	Provider *Provider
 	Audience string // the audience that its access tokens must name
@@ -52,8 +52,8 @@ func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Call
 
 // verifyExternal checks signature, algorithm, issuer, audience and time. It refuses ID tokens, and
 // tokens without iat, whose age is unknown.
-func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token string) (*oidc.IDToken,
-	map[string]any, error) {
+func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token string) (
+	*oidc.IDToken, map[string]any, error) {
 	id, err := a.external.Provider.Verifier(d, a.external.Audience).Verify(a.external.Provider.Context(ctx), token)
 	if err != nil {
 		return nil, nil, snap.ErrUnauthenticated
@@ -77,12 +77,7 @@ func isIDToken(token string, claims map[string]any) bool {
 	if strings.EqualFold(strings.TrimPrefix(typ, "application/"), typeAccess) {
 		return false
 	}
-	for _, name := range []string{"nonce", "at_hash", "c_hash"} {
-		if claims[name] != nil {
-			return true
-		}
-	}
-	return claims["typ"] == "ID"
+	return claims["nonce"] != nil || claims["at_hash"] != nil || claims["c_hash"] != nil || claims["typ"] == "ID"
 }
 
 // AsymmetricAlgorithms returns the signature algorithms that identity providers may use for their
@@ -142,11 +137,8 @@ func AddUserinfo(claims map[string]any, info *oidc.UserInfo) error {
 	if err := info.Claims(&more); err != nil {
 		return err
 	}
-	for name, value := range more {
-		if _, known := claims[name]; !known {
-			claims[name] = value
-		}
-	}
+	maps.Copy(more, claims) // the token's claims win
+	maps.Copy(claims, more)
 	return nil
 }
 

@@ -124,13 +124,13 @@ func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, k
 	return secret, key, nil
 }
 
+// checkSpec returns an error if the fields of k do not fit together. It sets the default scopes.
 func (a *Authenticator) checkSpec(k *KeySpec) error {
 	switch {
 	case k.Kind == snap.SCIMKey:
 		if k.UserID != 0 || len(k.Scopes) > 0 {
 			return snap.Invalid("a SCIM key acts as no user and takes no scopes", "omit --user and --scopes")
 		}
-		return a.checkNameAndExpiry(k)
 	case !k.Kind.IsKey():
 		return snap.Invalid("the kind of a key must be cak, clt or sak",
 			"cak acts as a user, clt and sak as the organization")
@@ -140,8 +140,12 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 		return snap.Invalid("a cak key takes no scopes: the role of its user decides",
 			"omit the scopes, or create a clt key")
 	}
-	if err := a.checkNameAndExpiry(k); err != nil {
-		return err
+	switch {
+	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100:
+		return snap.Invalid("a key needs a name of 1 to 100 characters",
+			"name it after the place where it is used, such as ci")
+	case !k.Expires.IsZero() && !k.Expires.After(a.now()):
+		return snap.Invalid("the key would already have expired", "give a time in the future")
 	}
 	if k.Kind.OrgLevel() && len(k.Scopes) == 0 {
 		k.Scopes = []snap.Scope{snap.ScopePull, snap.ScopePush}
@@ -150,17 +154,6 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 		if !slices.Contains(snap.Scopes(), s) {
 			return snap.Invalid(fmt.Sprintf("%q is not a scope", s), "the scopes are pull, push and private")
 		}
-	}
-	return nil
-}
-
-func (a *Authenticator) checkNameAndExpiry(k *KeySpec) error {
-	switch {
-	case k.Name == "" || utf8.RuneCountInString(k.Name) > 100:
-		return snap.Invalid("a key needs a name of 1 to 100 characters",
-			"name it after the place where it is used, such as ci")
-	case !k.Expires.IsZero() && !k.Expires.After(a.now()):
-		return snap.Invalid("the key would already have expired", "give a time in the future")
 	}
 	return nil
 }

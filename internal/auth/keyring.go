@@ -41,7 +41,7 @@ type keyring struct {
 	loaded time.Time
 }
 
-// signer returns the newest key. It creates a new one when the newest is too old.
+// signer returns the newest key. It creates a key if there is none or the newest is too old.
 func (k *keyring) signer(ctx context.Context) (signingKey, error) {
 	keys, err := k.load(ctx)
 	if err != nil {
@@ -146,7 +146,6 @@ func (k *keyring) rotate(ctx context.Context) error {
 	}
 	k.mu.Lock()
 	k.loaded = time.Time{}
-	k.keys = nil
 	k.mu.Unlock()
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
 )
 
@@ -126,14 +127,9 @@ func (p *Provider) Verifier(d *Discovered, audience string) *oidc.IDTokenVerifie
 	return d.Verifier(&oidc.Config{ClientID: audience, SupportedSigningAlgs: asymmetric(d.Algorithms), Now: p.now})
 }
 
-func asymmetric(offered []string) []string {
-	known := map[string]bool{
-		oidc.RS256: true, oidc.RS384: true, oidc.RS512: true, oidc.ES256: true, oidc.ES384: true, oidc.ES512: true,
-		oidc.PS256: true, oidc.PS384: true, oidc.PS512: true, oidc.EdDSA: true,
-	}
-	var accepted []string
+func asymmetric(offered []string) (accepted []string) {
 	for _, alg := range offered {
-		if known[alg] {
+		if slices.Contains(AsymmetricAlgorithms(), jose.SignatureAlgorithm(alg)) {
 			accepted = append(accepted, alg)
 		}
 	}
