@@ -93,11 +93,11 @@ func (c *contents) switchTo(cloudURL string, to Choice) (Session, error) {
 	case len(c.accounts(cloudURL)) == 0:
 		return Session{}, notSignedIn(cloudURL)
 	case len(others) == 0:
-		return Session{}, snap.Usage(c.names(cloudURL)[0]+" is your only account at "+cloudURL,
+		return Session{}, snap.Usage(names(c.accounts(cloudURL))[0]+" is your only account at "+cloudURL,
 			"sign in to another one with `snapcli login`")
 	case len(others) > 1:
 		return Session{}, snap.Usage("there are several accounts to switch to",
-			"choose one with `snapcli switch NAME`: "+strings.Join(c.names(cloudURL), ", "))
+			"choose one with `snapcli switch NAME`: "+strings.Join(names(c.accounts(cloudURL)), ", "))
 	default:
 		return others[0], nil
 	}
@@ -118,14 +118,16 @@ func (c *contents) session(cloudURL string, choice Choice) (s Session, found boo
 		return Session{}, false, nil
 	}
 	return Session{}, false, &snap.Error{Code: snap.CodeNotSignedIn, Detail: "no account of " + cloudURL + " is in use",
-		Hint: "run `snapcli login`, or choose one with `snapcli switch NAME`: " + strings.Join(c.names(cloudURL), ", ")}
+		Hint: "run `snapcli login`, or choose one with `snapcli switch NAME`: " +
+			strings.Join(names(c.accounts(cloudURL)), ", ")}
 }
 
 // match returns the one account that matches the choice. A name takes precedence over an e-mail
 // address or an organization.
 func (c *contents) match(cloudURL string, choice Choice) (Session, error) {
 	var found []Session
-	for _, s := range c.accounts(cloudURL) {
+	all := c.accounts(cloudURL)
+	for _, s := range all {
 		switch {
 		case !choice.matches(s):
 		case choice.Account == s.Account():
@@ -137,20 +139,16 @@ func (c *contents) match(cloudURL string, choice Choice) (Session, error) {
 	switch len(found) {
 	case 0:
 		hint := "run `snapcli login`"
-		if names := c.names(cloudURL); len(names) > 0 {
-			hint = "sign in with `snapcli login`, or choose one of these accounts: " + strings.Join(names, ", ")
+		if len(all) > 0 {
+			hint = "sign in with `snapcli login`, or choose one of these accounts: " + strings.Join(names(all), ", ")
 		}
 		return Session{}, &snap.Error{Code: snap.CodeNotSignedIn,
 			Detail: fmt.Sprintf("you are not signed in to %s as %s", cloudURL, choice), Hint: hint}
 	case 1:
 		return found[0], nil
 	}
-	var names []string
-	for _, s := range found {
-		names = append(names, s.Account())
-	}
 	return Session{}, snap.Usage(fmt.Sprintf("several accounts match %s", choice),
-		"choose one by its name, in SNAPCLI_ACCOUNT or with `snapcli switch`: "+strings.Join(names, ", "))
+		"choose one by its name, in SNAPCLI_ACCOUNT or with `snapcli switch`: "+strings.Join(names(found), ", "))
 }
 
 func (c *contents) accounts(cloudURL string) (all []Session) {
@@ -162,11 +160,11 @@ func (c *contents) accounts(cloudURL string) (all []Session) {
 	return all
 }
 
-func (c *contents) names(cloudURL string) (names []string) {
-	for _, s := range c.accounts(cloudURL) {
-		names = append(names, s.Account())
+func names(accounts []Session) (all []string) {
+	for _, s := range accounts {
+		all = append(all, s.Account())
 	}
-	return names
+	return all
 }
 
 // byName returns the account with this name.

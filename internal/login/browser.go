@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -21,12 +22,7 @@ type machine struct {
 // variable BROWSER names is trusted to work even in a container.
 func (m machine) browser() (ok bool, why string) {
 	set := func(names ...string) bool {
-		for _, name := range names {
-			if m.env(name) != "" {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(names, func(name string) bool { return m.env(name) != "" })
 	}
 	named := strings.TrimSpace(m.env("BROWSER"))
 	if named != "" && textBrowser(strings.Fields(named)[0]) {

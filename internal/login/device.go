@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,10 +91,7 @@ func postForm(ctx context.Context, h *http.Client, target string, form url.Value
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	if res.StatusCode == http.StatusOK {
-		if out == nil {
-			return nil
-		}
-		if err != nil || json.Unmarshal(body, out) != nil {
+		if out != nil && (err != nil || json.Unmarshal(body, out) != nil) {
 			return errLostResponse
 		}
 		return nil
@@ -186,11 +184,7 @@ func (d *device) show() {
 	if !c.Opened {
 		return
 	}
-	target := c.Complete
-	if target == "" {
-		target = c.URL
-	}
-	if err := d.OpenURL(target); err != nil {
+	if err := d.OpenURL(cmp.Or(c.Complete, c.URL)); err != nil {
 		d.Prompt.Note("no browser could be opened: " + snap.CleanText(err.Error()))
 	}
 }
@@ -239,8 +233,8 @@ func (d *device) pollError(err error) error {
 		d.wait = max(d.wait+5*time.Second, interval(r.Interval, 0))
 		return errPending
 	case "access_denied":
-		return &snap.Error{Code: snap.CodeForbidden, Detail: deniedDetail(r.Description),
-			Hint: deniedHint(r.Description)}
+		return &snap.Error{Code: snap.CodeForbidden,
+			Detail: cmp.Or(snap.CleanText(r.Description), "the login was denied"), Hint: deniedHint(r.Description)}
 	case "expired_token":
 		return expired()
 	}
@@ -256,13 +250,6 @@ func deniedHint(reason string) string {
 			"a terminal"
 	}
 	return "if that was not you, run `snapcli login` again"
-}
-
-func deniedDetail(reason string) string {
-	if reason = snap.CleanText(reason); reason == "" {
-		return "the login was denied"
-	}
-	return reason
 }
 
 func expired() error {

@@ -47,14 +47,13 @@ func discover(ctx context.Context, h *http.Client, issuer string) (provider, err
 	var last error
 	for _, metadataURL := range metadataURLs(issuer) {
 		p, err := fetchMetadata(ctx, h, metadataURL)
-		if err != nil {
-			last = err
-			if ctx.Err() != nil {
-				return provider{}, interrupted(ctx)
-			}
-			continue
+		switch {
+		case err == nil:
+			return p, p.check(issuer)
+		case ctx.Err() != nil:
+			return provider{}, interrupted(ctx)
 		}
-		return p, p.check(issuer)
+		last = err
 	}
 	return provider{}, &snap.Error{
 		Code:   snap.CodeUnreachable,

@@ -119,15 +119,6 @@ func (f *File) read() (contents, error) {
 		}
 		f.repair(f.Path(), 0o600)
 	}
-	if c.Sessions == nil {
-		c.Sessions = map[string]Session{}
-	}
-	if c.Others == nil {
-		c.Others = map[string][]Session{}
-	}
-	if c.AuthURLs == nil {
-		c.AuthURLs = map[string]string{}
-	}
 	return c, nil
 }
 
@@ -192,16 +183,27 @@ func (f *File) change(ctx context.Context, edit func(*contents)) error {
 	return f.changeLocked(edit)
 }
 
-// changeLocked reads, edits and replaces the file. A damaged file counts as empty. The caller must
-// hold the lock.
+// changeLocked reads, edits and replaces the file. A damaged file counts as empty. No map is nil
+// when edit is called. The caller must hold the lock.
 func (f *File) changeLocked(edit func(*contents)) error {
 	c, err := f.read()
 	if snap.CodeOf(err) == snap.CodeNotSignedIn {
-		c, err = contents{Sessions: map[string]Session{}, Others: map[string][]Session{},
-			AuthURLs: map[string]string{}}, nil
+		c, err = contents{}, nil
 	}
 	if err != nil {
 		return err
+	}
+	if c.Sessions == nil {
+		c.Sessions = map[string]Session{}
+	}
+	if c.Others == nil {
+		c.Others = map[string][]Session{}
+	}
+	if c.AuthURLs == nil {
+		c.AuthURLs = map[string]string{}
+	}
+	if c.Jobs == nil {
+		c.Jobs = map[string]jobCredential{}
 	}
 	edit(&c)
 	if err := disk.ReplaceJSON(f.Path(), c); err != nil {

@@ -67,11 +67,11 @@ func findJob(env func(string) string) (Job, bool) {
 	if path := env(jobTokenFileEnv); path != "" {
 		return fileJob(path), true
 	}
-	if place, bearer := env(actionsURLEnv), env(actionsTokenEnv); place != "" && bearer != "" {
-		return Job{Where: "GitHub Actions", read: func(ctx context.Context, h *http.Client, audience string) (string,
-			error) {
-			return actionsToken(ctx, h, place, bearer, audience)
-		}}, true
+	if endpoint, bearer := env(actionsURLEnv), env(actionsTokenEnv); endpoint != "" && bearer != "" {
+		read := func(ctx context.Context, h *http.Client, audience string) (string, error) {
+			return actionsToken(ctx, h, endpoint, bearer, audience)
+		}
+		return Job{Where: "GitHub Actions", read: read}, true
 	}
 	if _, err := os.Stat(jobTokenFile); err == nil {
 		return fileJob(jobTokenFile), true
@@ -95,15 +95,12 @@ func fileJob(path string) Job {
 }
 
 // actionsToken requests a token from GitHub Actions for an audience.
-func actionsToken(ctx context.Context, h *http.Client, place, bearer, audience string) (string, error) {
+func actionsToken(ctx context.Context, h *http.Client, endpoint, bearer, audience string) (string, error) {
 	const hint = "check that the job has the permission id-token: write"
-	if err := checkURL(place, "GitHub Actions"); err != nil {
+	if err := checkURL(endpoint, "GitHub Actions"); err != nil {
 		return "", err
 	}
-	u, err := url.Parse(place)
-	if err != nil {
-		return "", jobProblem(actionsURLEnv+" is not a URL", hint, err)
-	}
+	u, _ := url.Parse(endpoint) // cannot fail after checkURL
 	q := u.Query()
 	q.Set("audience", audience)
 	u.RawQuery = q.Encode()
@@ -119,10 +116,10 @@ func actionsToken(ctx context.Context, h *http.Client, place, bearer, audience s
 	}
 	defer res.Body.Close()
 	var got struct{ Value string }
-	if res.StatusCode != http.StatusOK {
-		return "", jobProblem("GitHub Actions gave no token for the job", hint, fmt.Errorf("status %d", res.StatusCode))
-	}
 	err = json.NewDecoder(io.LimitReader(res.Body, maxResponse)).Decode(&got)
+	if res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d", res.StatusCode)
+	}
 	if err != nil || got.Value == "" {
 		return "", jobProblem("GitHub Actions gave no token for the job", hint, err)
 	}
@@ -210,9 +207,6 @@ func jobName(cloudURL, token string) string {
 
 // putJob stores a job's credential and removes credentials that expired more than a day ago.
 func (c *contents) putJob(name string, got jobCredential, now time.Time) {
-	if c.Jobs == nil {
-		c.Jobs = map[string]jobCredential{}
-	}
 	maps.DeleteFunc(c.Jobs, func(_ string, old jobCredential) bool { return now.Sub(old.Expiry) > 24*time.Hour })
 	c.Jobs[name] = got
 }
@@ -226,8 +220,7 @@ func (e exchange) send(ctx context.Context, token, previous string) (jobCredenti
 	}
 	if config.ExchangeURL == "" {
 		return jobCredential{}, jobProblem(e.client.BaseURL()+" does not accept CI jobs",
-			"set SNAPCLI_CLOUD__API_KEY, or "+
-				"ask the service's operator for a rule that trusts this job", nil)
+			"set SNAPCLI_CLOUD__API_KEY, or ask the service's operator for a rule that trusts this job", nil)
 	}
 	if err := checkURL(config.ExchangeURL, "an endpoint of the auth service"); err != nil {
 		return jobCredential{}, err

@@ -119,8 +119,9 @@ func (o *Options) setDefaults() {
 	o.HTTP = withoutRedirects(o.HTTP)
 }
 
-// resolve sets the auth service and the client ID from the flags or the cloud service (SPEC 5.2).
-// If the cloud service names a different auth service than before, resolve asks for confirmation.
+// resolve sets the auth service and the client ID from the flags or the cloud service (SPEC 5.2),
+// and returns the scopes that the cloud service suggests. If the cloud service names a different
+// auth service than before, resolve asks for confirmation.
 func (o *Options) resolve(ctx context.Context) (scopes []string, err error) {
 	pinned := o.AuthURL != ""
 	if !pinned || o.ClientID == "" {
@@ -139,8 +140,7 @@ func (o *Options) resolve(ctx context.Context) (scopes []string, err error) {
 			o.ClientID = config.ClientID
 		}
 	}
-	file := OpenFile(o.ConfigDir)
-	known, err := file.read()
+	known, err := OpenFile(o.ConfigDir).read()
 	if err != nil && snap.CodeOf(err) != snap.CodeNotSignedIn {
 		return nil, err
 	}

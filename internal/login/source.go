@@ -25,12 +25,9 @@ const refreshTimeout = 30 * time.Second
 func (f *File) Source(cloudURL string, h *http.Client) api.TokenSource {
 	h = withoutRedirects(h)
 	return func(ctx context.Context, refused string) (string, error) {
-		s, ok, err := f.Session(cloudURL)
+		s, err := f.requireSession(cloudURL)
 		if err != nil {
 			return "", err
-		}
-		if !ok {
-			return "", notSignedIn(cloudURL)
 		}
 		if f.usable(s, refused) {
 			return s.AccessToken, nil
@@ -42,14 +39,20 @@ func (f *File) Source(cloudURL string, h *http.Client) api.TokenSource {
 
 // Refresh refreshes the session of a cloud URL now and returns it.
 func (f *File) Refresh(ctx context.Context, cloudURL string, h *http.Client) (Session, error) {
-	s, ok, err := f.Session(cloudURL)
+	s, err := f.requireSession(cloudURL)
 	if err != nil {
 		return Session{}, err
 	}
-	if !ok {
-		return Session{}, notSignedIn(cloudURL)
-	}
 	return f.refresh(ctx, withoutRedirects(h), cloudURL, s.AccessToken)
+}
+
+// requireSession is like [File.Session], but fails with code not_signed_in if there is no session.
+func (f *File) requireSession(cloudURL string) (Session, error) {
+	s, ok, err := f.Session(cloudURL)
+	if err == nil && !ok {
+		err = notSignedIn(cloudURL)
+	}
+	return s, err
 }
 
 func (f *File) usable(s Session, refused string) bool {
@@ -74,12 +77,9 @@ func (f *File) refresh(ctx context.Context, h *http.Client, cloudURL, refused st
 		return Session{}, err
 	}
 	defer unlock()
-	s, ok, err := f.Session(cloudURL)
+	s, err := f.requireSession(cloudURL)
 	if err != nil {
 		return Session{}, err
-	}
-	if !ok {
-		return Session{}, notSignedIn(cloudURL)
 	}
 	if f.usable(s, refused) {
 		return s, nil
