@@ -9,6 +9,7 @@ import (
 	"snap"
 	"snap/internal/cloud"
 	"snap/internal/command"
+	"snap/internal/store"
 )
 
 func (p *program) audit() *cobra.Command {
@@ -37,11 +38,7 @@ func (p *program) auditReplay() *cobra.Command {
 				return snap.Usage("cannot read the export: "+err.Error(), "check the path in --revocations")
 			}
 			defer lines.Close()
-			return p.withStore(c.Context(), func(s *database) error {
-				o, err := s.org(c.Context(), org)
-				if err != nil {
-					return err
-				}
+			return p.withOrg(c.Context(), org, func(s *database, o store.Org) error {
 				r, err := cloud.ReplayRevocations(c.Context(), s.Store, o.OrgRef, lines)
 				if err != nil {
 					return err

@@ -42,9 +42,9 @@ func (p *program) backup() *cobra.Command {
 				return snap.Usage(fmt.Sprintf("--keep %d is less than zero", keep),
 					"give a number of backups, or 0 to keep all")
 			}
-			meter := newMeter(p.stderr, "copied")
 			b, err := move.BackUp(c.Context(),
-				move.Options{DataDir: config.DataDir, Dir: to, Version: p.version, Keep: keep}, meter.progress())
+				move.Options{DataDir: config.DataDir, Dir: to, Version: p.version, Keep: keep},
+				progress(p.stderr, "copied"))
 			if err != nil {
 				return err
 			}
@@ -90,8 +90,7 @@ func (p *program) backupVerify() *cobra.Command {
 		Use: "verify --from DIR", Short: "Read a whole backup and check that it is unchanged",
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			meter := newMeter(p.stderr, "verified")
-			b, err := move.Verify(c.Context(), from, at, meter.progress())
+			b, err := move.Verify(c.Context(), from, at, progress(p.stderr, "verified"))
 			if err != nil {
 				return err
 			}
@@ -122,8 +121,7 @@ func (p *program) restore() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			meter := newMeter(p.stderr, "restored")
-			b, err := move.Restore(c.Context(), from, at, config.DataDir, meter.progress())
+			b, err := move.Restore(c.Context(), from, at, config.DataDir, progress(p.stderr, "restored"))
 			if err != nil {
 				return err
 			}
@@ -167,34 +165,23 @@ func objects(n, bytes int64) string {
 	return fmt.Sprintf("%d objects with %s in total", n, size(bytes))
 }
 
-// meter prints progress, at most every few seconds.
-type meter struct {
-	out  io.Writer
-	verb string
-	mu   sync.Mutex
-	last time.Time
-}
-
-func newMeter(out io.Writer, verb string) *meter {
-	return &meter{out: out, verb: verb, last: time.Now()}
-}
-
+// printEvery is the shortest time between two lines of progress.
 const printEvery = 5 * time.Second
 
-func (m *meter) progress() move.Progress {
-	return move.Progress{Objects: func(done, of, bytes int64) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if time.Since(m.last) >= printEvery {
-			m.last = time.Now()
-			fmt.Fprintf(m.out, "%s %d of %s\n", m.verb, done, objects(of, bytes))
+// progress returns functions that print the progress of an operation. verb says what was done.
+func progress(out io.Writer, verb string) move.Progress {
+	var mu sync.Mutex
+	last := time.Now()
+	show := func(done string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(last) >= printEvery {
+			last = time.Now()
+			fmt.Fprintln(out, verb, done)
 		}
-	}, Table: func(name string, rows int64) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if time.Since(m.last) >= printEvery {
-			m.last = time.Now()
-			fmt.Fprintf(m.out, "%s the table %s: %d rows\n", m.verb, name, rows)
-		}
-	}}
+	}
+	return move.Progress{
+		Objects: func(done, of, bytes int64) { show(fmt.Sprintf("%d of %s", done, objects(of, bytes))) },
+		Table:   func(name string, rows int64) { show(fmt.Sprintf("the table %s: %d rows", name, rows)) },
+	}
 }

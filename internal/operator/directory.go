@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -129,11 +130,7 @@ func (p *program) placeOf(email, org string, index int) string {
 
 // disableUser disables all accounts with an e-mail.
 func (p *program) disableUser(c *cobra.Command, org, email string) error {
-	return p.withStore(c.Context(), func(s *database) error {
-		o, err := s.org(c.Context(), org)
-		if err != nil {
-			return err
-		}
+	return p.withOrg(c.Context(), org, func(s *database, o store.Org) error {
 		accounts, err := s.UsersByEmail(c.Context(), o.ID, email)
 		if err != nil {
 			return noUser(org, email, err)
@@ -149,11 +146,7 @@ func (p *program) disableUser(c *cobra.Command, org, email string) error {
 }
 
 func (p *program) withUser(c *cobra.Command, org, email, state string, do func(*database, snap.Member) error) error {
-	return p.withStore(c.Context(), func(s *database) error {
-		o, err := s.org(c.Context(), org)
-		if err != nil {
-			return err
-		}
+	return p.withOrg(c.Context(), org, func(s *database, o store.Org) error {
 		m, err := s.UserByEmail(c.Context(), o.ID, email)
 		if err != nil {
 			return noUser(org, email, err)
@@ -200,7 +193,7 @@ func (p *program) listUsers(c *cobra.Command, org string) error {
 			}
 			rows = append(rows, row)
 			table = append(table, []string{m.Email, m.Name, string(m.Role), strconv.FormatBool(m.Disabled),
-				orDash(strings.Join(row.Groups, ", "))})
+				cmp.Or(strings.Join(row.Groups, ", "), "-")})
 		}
 		if p.asJSON {
 			return p.json(rows)

@@ -1,11 +1,11 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +27,7 @@ type database struct {
 
 // withStore opens the database of the configuration and calls f, unless the service was moved
 // elsewhere. It prints a message if the database did not exist, because the service itself may run
-// with another environment and another database.
+// in another environment and use another database.
 func (p *program) withStore(ctx context.Context, f func(*database) error) error {
 	config, err := p.config()
 	if err != nil {
@@ -61,6 +61,17 @@ func (s *database) org(ctx context.Context, slug string) (store.Org, error) {
 			Hint: "list the organizations with `snapcloud org list`"}
 	}
 	return o, err
+}
+
+// withOrg is like [program.withStore], for a command about one organization.
+func (p *program) withOrg(ctx context.Context, slug string, f func(*database, store.Org) error) error {
+	return p.withStore(ctx, func(s *database) error {
+		o, err := s.org(ctx, slug)
+		if err != nil {
+			return err
+		}
+		return f(s, o)
+	})
 }
 
 func (p *program) key() *cobra.Command {
@@ -151,12 +162,9 @@ func (s *database) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, 
 	if err != nil {
 		return spec, err
 	}
-	spec = auth.KeySpec{OrgID: org.ID, Name: f.name}
+	spec = auth.KeySpec{OrgID: org.ID, Name: cmp.Or(f.name, f.kind)}
 	if spec.Kind, err = keyKind(f.kind); err != nil {
 		return spec, err
-	}
-	if spec.Name == "" {
-		spec.Name = f.kind
 	}
 	if f.expiresIn != "" {
 		d, err := snap.ParseDuration(f.expiresIn)
@@ -178,15 +186,8 @@ func (s *database) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, 
 	if f.user != "" {
 		return spec, snap.Usage("--user is only for --kind user", "an organization-level key does not act as a user")
 	}
-	if len(f.scopes) == 0 {
-		f.scopes = []string{"pull", "push"}
-	}
 	for _, name := range f.scopes {
-		scope := snap.Scope(strings.TrimSpace(name))
-		if !slices.Contains(snap.Scopes(), scope) {
-			return spec, snap.Usage(fmt.Sprintf("%q is not a scope", name), "the scopes are pull, push and private")
-		}
-		spec.Scopes = append(spec.Scopes, scope)
+		spec.Scopes = append(spec.Scopes, snap.Scope(strings.TrimSpace(name)))
 	}
 	return spec, nil
 }
@@ -242,11 +243,7 @@ func (p *program) keyList() *cobra.Command {
 					return snap.Usage("--idle: "+err.Error(), "give a duration such as 90d")
 				}
 			}
-			return p.withStore(c.Context(), func(s *database) error {
-				o, err := s.org(c.Context(), org)
-				if err != nil {
-					return err
-				}
+			return p.withOrg(c.Context(), org, func(s *database, o store.Org) error {
 				keys, err := s.OrgKeys(c.Context(), o.ID, unused)
 				if err != nil {
 					return err
@@ -284,8 +281,8 @@ func (p *program) printKeys(keys []store.Key) error {
 			Used: stamp(k.LastUsed),
 		}
 		rows = append(rows, row)
-		table = append(table, []string{row.ID, row.Kind, row.Name, row.Hint, orDash(row.User),
-			orDash(strings.Join(row.From, " ")), orDash(row.Expires), orDash(row.Used)})
+		table = append(table, []string{row.ID, row.Kind, row.Name, row.Hint, cmp.Or(row.User, "-"),
+			cmp.Or(strings.Join(row.From, " "), "-"), cmp.Or(row.Expires, "-"), cmp.Or(row.Used, "-")})
 	}
 	if p.asJSON {
 		return p.json(rows)
@@ -312,17 +309,14 @@ func (p *program) keyRevoke() *cobra.Command {
 				return snap.Usage(fmt.Sprintf("%q is not the ID of a key", args[0]),
 					"list the keys with `snapcloud key list --org "+org+"`")
 			}
-			return p.withStore(c.Context(), func(s *database) error {
-				o, err := s.org(c.Context(), org)
-				if err != nil {
-					return err
+			return p.withOrg(c.Context(), org, func(s *database, o store.Org) error {
+				err := s.RevokeOrgKey(store.AllowReserve(c.Context()), o.ID, id)
+				if snap.CodeOf(err) == snap.CodeNotFound {
+					return &snap.Error{Code: snap.CodeNotFound,
+						Detail: fmt.Sprintf("%s has no valid key %d", org, id),
+						Hint:   "list the keys with `snapcloud key list --org " + org + "`"}
 				}
-				if err := s.RevokeOrgKey(store.AllowReserve(c.Context()), o.ID, id); err != nil {
-					if snap.CodeOf(err) == snap.CodeNotFound {
-						return &snap.Error{Code: snap.CodeNotFound,
-							Detail: fmt.Sprintf("%s has no valid key %d", org, id),
-							Hint:   "list the keys with `snapcloud key list --org " + org + "`"}
-					}
+				if err != nil {
 					return err
 				}
 				fmt.Fprintf(p.stderr, "revoked key %d\n", id)
@@ -341,11 +335,4 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

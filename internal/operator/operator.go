@@ -151,11 +151,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if p.asJSON {
-				return p.json(map[string]string{"version": p.version})
-			}
-			_, err := fmt.Fprintln(p.stdout, "snapcloud", p.version)
-			return err
+			return p.report(map[string]string{"version": p.version}, "snapcloud %s\n", p.version)
 		},
 	}
 }
@@ -218,8 +214,7 @@ func (p *program) runCheck(ctx context.Context, offline, deep, remove bool) erro
 	if remove && err == nil {
 		err = p.removeUnused(ctx, all)
 	}
-	failed := p.printVerdicts(all)
-	return cmp.Or(err, failed)
+	return cmp.Or(err, p.printVerdicts(all))
 }
 
 // removeUnused lets the service remove the objects that a deep check found unused, unless they are

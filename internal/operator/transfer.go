@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,8 +61,7 @@ func (p *program) moveService(ctx context.Context, to string, dryRun bool) error
 	if err != nil {
 		return err
 	}
-	meter := newMeter(p.stderr, "copied")
-	r, err := move.Transfer(ctx, from, target, meter.progress(), dryRun)
+	r, err := move.Transfer(ctx, from, target, progress(p.stderr, "copied"), dryRun)
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,7 @@ func (p *program) moveService(ctx context.Context, to string, dryRun bool) error
 	if dryRun {
 		return p.report(r, "would copy %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes))
 	}
-	err = p.report(r, "copied and compared %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes))
-	if err != nil {
+	if err := p.report(r, "copied and compared %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes)); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stderr,
@@ -82,13 +81,10 @@ func (p *program) moveService(ctx context.Context, to string, dryRun bool) error
 }
 
 // withoutOverrides returns an environment without the variables that override a configuration.
-func withoutOverrides(environ []string) (rest []string) {
-	for _, entry := range environ {
-		if !strings.HasPrefix(entry, "SNAPCLOUD_") {
-			rest = append(rest, entry)
-		}
-	}
-	return rest
+func withoutOverrides(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		return strings.HasPrefix(entry, "SNAPCLOUD_")
+	})
 }
 
 // place returns the database and the object store of a configuration.
