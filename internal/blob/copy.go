@@ -15,11 +15,10 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"snap"
-	"snap/internal/disk"
 )
 
-// This file copies objects from one store to another. They pass through the program once, as a
-// stream.
+// This file reads and writes whole objects as streams, for example to copy them from one store to
+// another.
 
 // Verify reads an object and fails with code checksum_mismatch if its size or SHA-256 is not the
 // expected one.
@@ -112,10 +111,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 	if err := h.check(key, size, sum); err != nil {
 		return err
 	}
-	if err = os.Rename(making.Name(), path); err == nil {
-		err = disk.SyncDir(filepath.Dir(path))
-	}
-	return diskError("write the object", err)
+	return diskError("write the object", rename(making.Name(), path))
 }
 
 // Open implements [Store].
@@ -130,8 +126,8 @@ func (s *S3) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	return object, nil
 }
 
-// Put implements [Store]. The object store never gets the last bytes of a wrong object, so it keeps
-// the object that it has.
+// Put implements [Store]. The object store never gets the last bytes of a wrong object, so an
+// existing object is not replaced.
 func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error {
 	if err := checkKey(key); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/minio/crc64nvme"
 )
 
-// digest is the running SHA-256 of an upload's first parts. It is updated in the background as
+// digest is the SHA-256 of an upload's first parts. It is updated in the background as
 // parts arrive, so that little is left to hash after the last one.
 type digest struct {
 	working sync.Mutex // held while the digest advances

@@ -36,6 +36,14 @@ func storageFull(cause error) error {
 	}
 }
 
+// rename renames a file or folder and syncs the folder of its new name.
+func rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return disk.SyncDir(filepath.Dir(to))
+}
+
 // makeDir creates a folder in an existing folder and syncs the existing one.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)

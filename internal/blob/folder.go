@@ -32,15 +32,14 @@ const PartsPath = "/blobs/parts/"
 // hashed again before it counts, so that after a power cut no bytes are accepted that never reached
 // the disk.
 type Folder struct {
-	dir    string
-	public string
-	secret []byte
-	now    func() time.Time
-	// recheckWait is how long a listing of parts waits while they are hashed again.
-	recheckWait time.Duration
-	rechecks    Tasks        // rehashing of the parts that an earlier process confirmed
-	leave       int64        // bytes that uploads must leave free on the disk
-	arriving    atomic.Int64 // bytes still to be read of the parts and objects that are being received
+	dir         string
+	public      string
+	secret      []byte
+	now         func() time.Time
+	recheckWait time.Duration // maxRecheckWait, except in tests
+	rechecks    Tasks         // rehashing of the parts that an earlier process confirmed
+	leave       int64         // bytes that uploads must leave free on the disk
+	arriving    atomic.Int64  // bytes still to be read of the parts and objects that are being received
 
 	mu      sync.Mutex
 	uploads map[string]*upload

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"snap"
-	"snap/internal/disk"
 )
 
 // Complete implements [Store]. The parts were hashed as they arrived, so little remains to be
@@ -71,10 +72,7 @@ func (f *Folder) publish(u *upload) error {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := os.Rename(u.data(), path); err != nil {
-		return err
-	}
-	return disk.SyncDir(filepath.Dir(path))
+	return rename(u.data(), path)
 }
 
 func (u *upload) isGone() bool {
@@ -110,10 +108,7 @@ func (u *upload) unseal() {
 // matches counts as missing.
 func (u *upload) recheck(ctx context.Context) error {
 	u.mu.Lock()
-	older := make([]Part, 0, len(u.older))
-	for _, p := range u.older {
-		older = append(older, p)
-	}
+	older := slices.Collect(maps.Values(u.older))
 	u.mu.Unlock()
 	if len(older) == 0 {
 		return nil

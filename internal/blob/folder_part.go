@@ -21,7 +21,7 @@ import (
 const maxStall = time.Minute
 
 // maxSilence is how long a second request for a part waits for a first one that sends nothing. The
-// client has probably given up the first request, and the second one is its next attempt.
+// client has probably given up on the first request, and the second one is its next attempt.
 const maxSilence = time.Second
 
 // writer is a request that is writing a part.
@@ -129,8 +129,8 @@ func (a *arrivingPart) end() {
 	a.left = 0
 }
 
-// acquire makes a request the only writer of a part. have is true if this part has already
-// arrived and need not be written.
+// acquire makes a request the only writer of a part. It returns have = true if this part has
+// already arrived and need not be written.
 func (u *upload) acquire(ctx context.Context, p Part, w *writer) (have bool, release func(), err error) {
 	for {
 		other, have, err := u.claim(p, w)

@@ -29,10 +29,7 @@ func (f *Folder) Write(_ context.Context, key string, content []byte) error {
 	defer os.Remove(making.Name()) // fails harmlessly once the file has become the object
 	_, err = making.Write(content)
 	if err = errors.Join(err, making.Sync(), making.Close()); err == nil {
-		err = os.Rename(making.Name(), path)
-	}
-	if err == nil {
-		err = disk.SyncDir(filepath.Dir(path))
+		err = rename(making.Name(), path)
 	}
 	return diskError("write the object", err)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"snap"
-	"snap/internal/disk"
 )
 
 // head is the announcement of an upload.
@@ -63,9 +63,8 @@ func newUpload(id, dir string, h head) *upload {
 func (u *upload) data() string    { return filepath.Join(u.dir, "data") }
 func (u *upload) journal() string { return filepath.Join(u.dir, "journal") }
 
-// Begin implements [Store]. It allocates no space on the disk; space is only used when parts
-// arrive. It fails with storage_full if there is not enough space at the moment for the whole
-// object.
+// Begin implements [Store]. It fails with storage_full if the disk does not have enough free space
+// for the whole object, but allocates none: only the parts that arrive use space.
 func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (string, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
@@ -90,8 +89,8 @@ func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (str
 	return id, nil
 }
 
-// create creates the upload's folder under another name and then renames it, so that a visible
-// folder is always complete.
+// create creates the upload's folder under another name and then renames it, so that a folder with
+// the upload's name is always complete.
 func (f *Folder) create(u *upload) (err error) {
 	making := filepath.Join(f.uploadsDir(), ".new-"+u.id)
 	if err := os.Mkdir(making, 0o700); err != nil {
@@ -118,10 +117,7 @@ func (f *Folder) create(u *upload) (err error) {
 	if err := errors.Join(data.Truncate(u.head.Size), data.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(making, u.dir); err != nil {
-		return err
-	}
-	return disk.SyncDir(f.uploadsDir())
+	return rename(making, u.dir)
 }
 
 // upload returns an upload by its ID. It loads an upload of an earlier process from the disk.
@@ -223,11 +219,8 @@ func (u *upload) present() []Part {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	parts := make([]Part, 0, len(u.confirmed)+len(u.older))
-	for _, known := range []map[int]Part{u.confirmed, u.older} {
-		for _, p := range known {
-			parts = append(parts, p)
-		}
-	}
+	parts = slices.AppendSeq(parts, maps.Values(u.confirmed))
+	parts = slices.AppendSeq(parts, maps.Values(u.older))
 	slices.SortFunc(parts, func(a, b Part) int { return a.Number - b.Number })
 	return parts
 }

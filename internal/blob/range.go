@@ -7,7 +7,7 @@ import (
 )
 
 // withoutEmptySuffixes returns the request with a Range header in which every suffix of length 0
-// ("-0") is replaced with a range after the object's end. Neither range can be satisfied (RFC 9110
+// ("-0") is replaced with a range after the object's end. Neither can be satisfied (RFC 9110
 // section 14.1.2), but http.ServeContent would respond to an empty suffix with status 206.
 func withoutEmptySuffixes(r *http.Request, size int64) *http.Request {
 	specs, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes=")

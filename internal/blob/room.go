@@ -1,8 +1,6 @@
 package blob
 
-import (
-	"snap/internal/disk"
-)
+import "snap/internal/disk"
 
 // LeaveFree makes uploads fail with storage_full if they would leave fewer than this many bytes
 // free on the disk, which the service's database may share. It must be called before the folder is

@@ -3,6 +3,7 @@ package blob
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -31,7 +32,7 @@ type S3 struct {
 	core   *minio.Core
 	creds  *credentials.Credentials
 	bucket string
-	prefix string
+	prefix string // of all keys: empty, or with a slash at its end
 	now    func() time.Time
 }
 
@@ -39,16 +40,16 @@ type S3 struct {
 //
 //	s3://bucket/prefix?endpoint=https://host:port&region=us-east-1&lookup=path
 //
-// The default endpoint is Amazon's. The lookup is path or dns; path is the default for all other
-// endpoints. OpenS3 finds credentials in the same places as other S3 tools: AWS_ACCESS_KEY_ID and
-// related variables, the shared credentials file, or the machine's role. The credentials can also
-// precede the bucket, as in s3://KEY:SECRET@bucket.
+// The default endpoint is Amazon's. The lookup is path or dns; path is the default for endpoints
+// other than Amazon's. OpenS3 finds credentials in the same places as other S3 tools:
+// AWS_ACCESS_KEY_ID and related variables, the shared credentials file, or the machine's role. The
+// credentials can also precede the bucket, as in s3://KEY:SECRET@bucket.
 func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, error) {
 	return OpenS3Through(ctx, rawURL, now, nil)
 }
 
-// OpenS3Through is like [OpenS3], but sends every request through the transport that the
-// function returns. A nil function changes nothing.
+// OpenS3Through is like [OpenS3], but sends every request through the transport that the function
+// through returns. A nil function changes nothing.
 func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	through func(http.RoundTripper) http.RoundTripper) (*S3, error) {
 	u, err := url.Parse(rawURL)
@@ -93,7 +94,8 @@ func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	if now == nil {
 		now = time.Now
 	}
-	return &S3{core: core, creds: options.Creds, bucket: u.Host, prefix: strings.Trim(u.Path, "/"), now: now}, nil
+	prefix := strings.TrimPrefix(strings.Trim(u.Path, "/")+"/", "/")
+	return &S3{core: core, creds: options.Creds, bucket: u.Host, prefix: prefix, now: now}, nil
 }
 
 // transportOf returns the transport for a bucket. Without a function it returns nil, which selects
@@ -152,11 +154,8 @@ func (s *S3) Begin(ctx context.Context, key string, size, _ int64) (string, erro
 
 // SignPart implements [Store].
 func (s *S3) SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error) {
-	headers := map[string]string{"X-Amz-Checksum-Crc64nvme": p.CRC64}
-	signed := http.Header{}
-	for name, value := range headers {
-		signed.Set(name, value)
-	}
+	const checksum = "X-Amz-Checksum-Crc64nvme"
+	signed := http.Header{checksum: {p.CRC64}}
 	if p.Size > 0 { // HTTP clients send this header by themselves
 		signed.Set("Content-Length", strconv.FormatInt(p.Size, 10))
 	}
@@ -165,7 +164,8 @@ func (s *S3) SignPart(ctx context.Context, key, upload string, p Part, life time
 	if err != nil {
 		return Signed{}, s3Error("sign an upload URL", err)
 	}
-	return Signed{Method: http.MethodPut, URL: u.String(), Headers: headers, Expires: s.expiry(life)}, nil
+	return Signed{Method: http.MethodPut, URL: u.String(), Headers: map[string]string{checksum: p.CRC64},
+		Expires: s.expiry(life)}, nil
 }
 
 // expiry returns the time at which a URL that is signed now expires: after life, but not later than
@@ -207,7 +207,7 @@ func (s *S3) list(ctx context.Context, key, upload string) ([]minio.ObjectPart, 
 // Complete implements [Store].
 func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ string) error {
 	parts, err := s.list(ctx, key, upload)
-	if isNotFound(err) {
+	if errors.Is(err, snap.ErrNotFound) {
 		return requireComplete(ctx, s, key, size)
 	}
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ str
 	_, err = s.core.CompleteMultipartUpload(ctx, s.bucket, s.object(key), upload, done, minio.PutObjectOptions{
 		UserMetadata: map[string]string{"X-Amz-Checksum-Type": "FULL_OBJECT"},
 	})
-	if err = s3Error("complete the upload", err); err != nil && !isNotFound(err) {
+	if err = s3Error("complete the upload", err); err != nil && !errors.Is(err, snap.ErrNotFound) {
 		return err
 	}
 	return requireComplete(ctx, s, key, size)
@@ -242,7 +242,7 @@ func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ str
 // Abort implements [Store].
 func (s *S3) Abort(ctx context.Context, key, upload string) error {
 	err := s3Error("abort the upload", s.core.AbortMultipartUpload(ctx, s.bucket, s.object(key), upload))
-	if isNotFound(err) {
+	if errors.Is(err, snap.ErrNotFound) {
 		return nil
 	}
 	return err
@@ -269,7 +269,7 @@ func (s *S3) Stat(ctx context.Context, key string) (int64, error) {
 // Delete implements [Store].
 func (s *S3) Delete(ctx context.Context, key string) error {
 	err := s3Error("delete the object", s.core.RemoveObject(ctx, s.bucket, s.object(key), minio.RemoveObjectOptions{}))
-	if isNotFound(err) {
+	if errors.Is(err, snap.ErrNotFound) {
 		return nil
 	}
 	return err
@@ -278,17 +278,13 @@ func (s *S3) Delete(ctx context.Context, key string) error {
 // ListUploads implements [Store].
 func (s *S3) ListUploads(ctx context.Context) ([]Pending, error) {
 	var pending []Pending
-	prefix := s.prefix
-	if prefix != "" {
-		prefix += "/"
-	}
 	for keyMarker, idMarker := "", ""; ; {
-		page, err := s.core.ListMultipartUploads(ctx, s.bucket, prefix, keyMarker, idMarker, "", 1000)
+		page, err := s.core.ListMultipartUploads(ctx, s.bucket, s.prefix, keyMarker, idMarker, "", 1000)
 		if err != nil {
 			return nil, s3Error("list the uploads", err)
 		}
 		for _, u := range page.Uploads {
-			pending = append(pending, Pending{Key: strings.TrimPrefix(u.Key, prefix), Upload: u.UploadID,
+			pending = append(pending, Pending{Key: strings.TrimPrefix(u.Key, s.prefix), Upload: u.UploadID,
 				Created: u.Initiated})
 		}
 		if !page.IsTruncated || page.NextKeyMarker == keyMarker && page.NextUploadIDMarker == idMarker {

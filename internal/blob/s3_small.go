@@ -35,17 +35,13 @@ func (s *S3) Read(ctx context.Context, key string) ([]byte, error) {
 
 // List implements [Store].
 func (s *S3) List(ctx context.Context, prefix string) ([]string, error) {
-	inside := ""
-	if s.prefix != "" {
-		inside = s.prefix + "/"
-	}
 	var keys []string
 	for object := range s.core.Client.ListObjects(ctx, s.bucket,
-		minio.ListObjectsOptions{Prefix: inside + prefix, Recursive: true}) {
+		minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}) {
 		if object.Err != nil {
 			return nil, s3Error("list the objects", object.Err)
 		}
-		keys = append(keys, strings.TrimPrefix(object.Key, inside))
+		keys = append(keys, strings.TrimPrefix(object.Key, s.prefix))
 	}
 	return keys, nil
 }

@@ -10,33 +10,30 @@ import (
 	"snap"
 )
 
-func isNotFound(err error) bool { return errors.Is(err, snap.ErrNotFound) }
-
 // s3Error converts an error of the object store according to its code. The store's message is only
 // for the log, because it may name buckets and hosts.
 func s3Error(what string, err error) error {
 	if err == nil {
 		return nil
 	}
+	cause := fmt.Errorf("%s: %w", what, err)
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) {
 		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the object store does not answer",
-			Hint:  "try again later",
-			Cause: fmt.Errorf("%s: %w", what, err)}
+			Hint: "try again later", Cause: cause}
 	}
 	switch answer.Code {
 	case "NoSuchKey", "NoSuchUpload", "NotFound":
 		return fmt.Errorf("%s: %w", what, snap.ErrNotFound)
 	case "BadDigest", "XAmzContentChecksumMismatch", "InvalidPart", "InvalidPartOrder":
 		return &snap.Error{Code: snap.CodeChecksumMismatch,
-			Detail: "the bytes that arrived do not have the announced checksum", Hint: "push again",
-			Cause: fmt.Errorf("%s: %w", what, err)}
+			Detail: "the bytes that arrived do not have the announced checksum", Hint: "push again", Cause: cause}
 	case "RequestTimeTooSkewed":
 		return &snap.Error{
 			Code:   snap.CodeUnavailable,
 			Detail: "the clocks of the service and of its object store differ by more than the object store allows",
 			Hint:   "ask the service's operator to synchronize its clock with NTP",
-			Cause:  fmt.Errorf("%s: %w", what, err),
+			Cause:  cause,
 		}
 	case "XMinioStorageFull", "InsufficientCapacity":
 		return storageFull(err)
