@@ -231,10 +231,7 @@ func Ways(ways []api.AccessWay, org string) (all []Way) {
 // Icon returns the name of the icon for the people who see the snapshot.
 func (w Way) Icon() string {
 	icons := map[string]string{"organization": "building", "owner": "person", "admins": "key", "keys": "key"}
-	if name := icons[w.Kind]; name != "" {
-		return name
-	}
-	return "people"
+	return cmp.Or(icons[w.Kind], "people")
 }
 
 // Text names the people who see the snapshot.

@@ -44,7 +44,7 @@ func LiveShare(ctx context.Context, c *api.Client, id string, with api.SharesReq
 }
 
 // Fields returns the fields of the form by which Undo makes the former share again, with exactly
-// its former end. A nil share has no fields: there is nothing to undo.
+// its former end. A nil share has no fields.
 func (f *FormerShare) Fields() (fields []Hidden) {
 	if f == nil {
 		return nil

@@ -1,8 +1,8 @@
 package look
 
 import (
+	"fmt"
 	"html/template"
-	"strconv"
 	"strings"
 )
 
@@ -37,17 +37,16 @@ func (p Plot) Bars() template.HTML {
 		highest = max(highest, v.Value)
 	}
 	var b strings.Builder
-	b.WriteString(`<svg class="bars" viewBox="0 0 ` + strconv.Itoa(plotWidth) + ` ` + strconv.Itoa(plotHeight) +
-		`" preserveAspectRatio="none" aria-hidden="true" focusable="false">`)
+	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true" `+
+		`focusable="false">`, plotWidth, plotHeight)
 	step := float64(plotWidth) / float64(max(len(p.Points), 1))
 	for i, v := range p.Points {
 		height := float64(v.Value) / float64(highest) * (plotHeight - 2)
 		if v.Value > 0 {
 			height = max(height, 2)
 		}
-		number := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
-		b.WriteString(`<rect x="` + number(float64(i)*step+step*0.1) + `" y="` + number(plotHeight-height) +
-			`" width="` + number(step*0.8) + `" height="` + number(height) + `"/>`)
+		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`,
+			float64(i)*step+step*0.1, plotHeight-height, step*0.8, height)
 	}
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String())

@@ -24,7 +24,7 @@ func Fields(pairs ...string) (all []Hidden) {
 
 // ShareBox is the data of the part "share-box", in which a user sees and changes the shares of a
 // cloud snapshot (SPEC 4.6). Its template is parts/share.html. A program sets the fields up to
-// Sequential and calls [ShareBox.Load].
+// Sequential and calls [ShareBox.Load], which sets the others.
 //
 // The box has these forms, with these fields:
 //
@@ -176,9 +176,8 @@ func (b *ShareBox) namePeople(shares []api.GroupShare) {
 		w.Group = names[w.GroupID]
 		var people []string
 		for _, m := range b.Members {
-			in := w.Kind == "org_wide" || w.Kind == "admins" && m.Role.IsAdmin() ||
-				w.Kind == "group" && m.InGroup(w.GroupID, w.Group)
-			if in {
+			if w.Kind == "org_wide" || w.Kind == "admins" && m.Role.IsAdmin() ||
+				w.Kind == "group" && m.InGroup(w.GroupID, w.Group) {
 				people = append(people, m.Email)
 			}
 		}

@@ -26,7 +26,8 @@ func Ends() []Choice {
 // is the default. longest is the maximum lifetime that the policy allows; zero means no limit.
 func EndsOutside(longest time.Duration) (offered []Choice) {
 	const day = 24 * time.Hour
-	for _, long := range []time.Duration{7 * day, day, 30 * day, 90 * day} {
+	usual := []time.Duration{7 * day, day, 30 * day, 90 * day}
+	for _, long := range usual {
 		if longest == 0 || long <= longest {
 			offered = append(offered, Choice{fmt.Sprintf("%dd", int(long/day)), "in " + snap.Span(long)})
 		}
@@ -34,7 +35,7 @@ func EndsOutside(longest time.Duration) (offered []Choice) {
 	if longest == 0 {
 		return append(offered, Choice{"date", "on a date…"}, Choice{"", "never"})
 	}
-	if !slices.Contains([]time.Duration{day, 7 * day, 30 * day, 90 * day}, longest) {
+	if !slices.Contains(usual, longest) {
 		offered = append(offered, Choice{longest.String(), "in " + snap.Span(longest)})
 	}
 	if longest > day {

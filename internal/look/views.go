@@ -7,8 +7,10 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -123,11 +125,5 @@ func (v *Views) Part(w http.ResponseWriter, status int, page, part string, data 
 	return err
 }
 
-// Names returns the names of the page files.
-func (v *Views) Names() []string {
-	var names []string
-	for name := range v.pages {
-		names = append(names, name)
-	}
-	return names
-}
+// Names returns the names of the page files, in any order.
+func (v *Views) Names() []string { return slices.Collect(maps.Keys(v.pages)) }
