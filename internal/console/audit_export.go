@@ -15,25 +15,25 @@ import (
 	"snap/internal/look"
 )
 
-// exportAudit writes the lines of the audit log that the filter selects, the oldest first. When it
-// cannot read a page of lines, it breaks the connection, so that no browser keeps half a file.
+// exportAudit writes the lines of the audit log that the filter selects, the oldest first. If it
+// fails after the first page of lines, it breaks the connection, so that no browser keeps half a
+// file.
 func (s *Server) exportAudit(v *visit) error {
 	options, err := auditFilter(v)
 	if err != nil {
 		return err
 	}
 	options.OldestFirst, options.Limit = true, api.MaxLimit
-	write, format := writeCSV, "csv"
+	write, format, contentType := writeCSV, "csv", "text/csv; charset=utf-8"
 	if v.query("format") == "jsonl" {
-		write, format = writeJSONLines, "jsonl"
+		write, format, contentType = writeJSONLines, "jsonl", "application/jsonl"
 	}
 	first, err := v.api.Audit(v.r.Context(), options) // an invalid filter still gets an error page
 	if err != nil {
 		return err
 	}
-	kinds := map[string]string{"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
 	h := v.w.Header()
-	h.Set("Content-Type", kinds[format])
+	h.Set("Content-Type", contentType)
 	h.Set("Content-Disposition", `attachment; filename="audit-`+v.caller.Org.Slug+"-"+
 		s.o.Now().UTC().Format("20060102T150405Z")+"."+format+`"`)
 	all := func(yield func(api.AuditEntry, error) bool) {

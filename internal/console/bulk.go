@@ -95,8 +95,8 @@ func undoFields(with api.SharesRequest, done api.BulkResults) (fields []look.Hid
 	return append(fields, look.Fields("do", "undo")...)
 }
 
-// bulkFlash counts the snapshots that were changed. It warns about original data that can now be
-// seen, or else gives the first reason why the others were not changed.
+// bulkFlash announces how many snapshots were changed. It warns that original data can now be seen,
+// or else gives the first reason why the other snapshots were not changed.
 func bulkFlash(done api.BulkResults, announce func(changed []api.BulkResult) string) (f flash) {
 	var changed []api.BulkResult
 	reason := ""
@@ -116,13 +116,13 @@ func bulkFlash(done api.BulkResults, announce func(changed []api.BulkResult) str
 	return f
 }
 
-// sharedText describes a share of several snapshots: its audience and the number of its people. The
-// number is the same for every snapshot that is shared with everyone, so the first one is enough.
+// sharedText describes a share of several snapshots: its audience and the number of people in it.
+// The number is the same for every snapshot, so sharedText requests it only for the first one.
 func (v *visit) sharedText(ctx context.Context, r api.BulkRequest, changed []api.BulkResult) string {
 	if len(changed) == 0 {
 		return "shared."
 	}
-	people, err := v.peopleOf(ctx, r, changed[0].ID)
+	people, err := v.peopleOf(ctx, *r.Share, changed[0].ID)
 	text := "shared with " + v.audience(*r.Share)
 	if err != nil || people == 0 {
 		return text + "." // without the number of people
@@ -131,19 +131,14 @@ func (v *visit) sharedText(ctx context.Context, r api.BulkRequest, changed []api
 }
 
 // peopleOf returns the number of people in the audience of a share.
-func (v *visit) peopleOf(ctx context.Context, r api.BulkRequest, snapshot string) (int, error) {
-	if r.Share.OrgWide {
+func (v *visit) peopleOf(ctx context.Context, with api.SharesRequest, snapshot string) (int, error) {
+	if with.OrgWide {
 		access, err := v.api.Access(ctx, snapshot, "")
 		return access.People, err
 	}
-	return v.groupPeople(ctx, r.Share.GroupIDs[0])
-}
-
-// groupPeople returns the number of people in a group.
-func (v *visit) groupPeople(ctx context.Context, id string) (int, error) {
 	groups, err := v.api.Groups(ctx)
 	for _, g := range groups {
-		if g.GroupID == id {
+		if g.GroupID == with.GroupIDs[0] {
 			return g.Members, nil
 		}
 	}

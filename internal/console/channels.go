@@ -13,7 +13,7 @@ type channelsPage struct {
 	Channels []api.Channel
 	Groups   []api.Group
 	Form     form
-	Confirm  bool // the person must confirm to share data that is not sanitized
+	Confirm  bool // the person must confirm that data that is not sanitized is shared
 }
 
 // form holds the values of a form that failed, to show them again.

@@ -3,7 +3,6 @@ package console
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -11,9 +10,8 @@ import (
 )
 
 // flash is the announcement that a page shows after a change of shares, with the form that undoes
-// the change. It is kept in a cookie that lives as long as Undo is offered. A cookie that another
-// site made lacks the token of the session and is ignored, so that no link can make a page offer a
-// change.
+// the change. It is kept in a cookie that lives as long as Undo is offered. A cookie without the
+// session's token is ignored, so that another site cannot make a page offer a change.
 type flash struct {
 	Text    string        `json:"text"`
 	Warning string        `json:"warning,omitempty"` // why the change may have been a mistake
@@ -41,7 +39,7 @@ func (v *visit) announce(f flash) {
 	}
 	text, err := json.Marshal(f)
 	if err != nil || len(text) > maxFlash { // too long for a cookie, because Undo repeats names
-		text = fmt.Appendf(nil, `{"text":"The shares were changed."}`)
+		text = []byte(`{"text":"The shares were changed."}`)
 	}
 	v.setFlash(v.csrf+"."+base64.RawURLEncoding.EncodeToString(text), undoSeconds)
 }

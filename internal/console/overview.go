@@ -25,7 +25,7 @@ func (s *Server) overview(v *visit) error {
 		return err
 	}
 	data := overviewPage{layout: s.layout(v), Days: found.Days, Today: found.Days[len(found.Days)-1]}
-	stored := look.Plot{Title: "Snapshots stored", Of: "Snapshots", Total: number(int64(data.Today.Snapshots)) + " now"}
+	stored := look.Plot{Title: "Snapshots stored", Of: "Snapshots", Total: strconv.Itoa(data.Today.Snapshots) + " now"}
 	bytes := look.Plot{Title: "Bytes stored", Of: "Stored", Total: look.Bytes(data.Today.Bytes) + " now"}
 	pulls := look.Plot{Title: "Pulls per day", Of: "Pulls"}
 	people := look.Plot{Title: "Active people per day", Of: "People"}
@@ -34,15 +34,13 @@ func (s *Server) overview(v *visit) error {
 		add := func(p *look.Plot, value int64, text string) {
 			p.Points = append(p.Points, look.Point{When: day, Value: value, Text: text})
 		}
-		add(&stored, int64(d.Snapshots), number(int64(d.Snapshots)))
+		add(&stored, int64(d.Snapshots), strconv.Itoa(d.Snapshots))
 		add(&bytes, d.Bytes, look.Bytes(d.Bytes))
-		add(&pulls, int64(d.Pulls), number(int64(d.Pulls)))
-		add(&people, int64(d.People), number(int64(d.People)))
+		add(&pulls, int64(d.Pulls), strconv.Itoa(d.Pulls))
+		add(&people, int64(d.People), strconv.Itoa(d.People))
 		data.Pulls += d.Pulls
 	}
-	pulls.Total = number(int64(data.Pulls)) + " in " + look.Plural(len(data.Days), "day", "days")
+	pulls.Total = strconv.Itoa(data.Pulls) + " in " + look.Plural(len(data.Days), "day", "days")
 	data.Plots = []look.Plot{stored, bytes, pulls, people}
 	return s.write(v, "overview.html", data)
 }
-
-func number(n int64) string { return strconv.FormatInt(n, 10) }

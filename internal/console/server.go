@@ -43,7 +43,7 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Server serves the pages of the console.
+// Server serves the pages of this package.
 type Server struct {
 	o      Options
 	root   string // path of the public URL; empty unless the service is below a path
@@ -65,28 +65,25 @@ func New(o Options) (*Server, error) {
 
 // Register adds the pages to a mux.
 func (s *Server) Register(mux *http.ServeMux) {
-	mux.Handle("GET "+s.root+Prefix+"/assets/", s.assets)
-	for _, p := range s.sections() {
-		path := s.root + Prefix + p.path
-		mux.Handle("GET "+path, look.Secure(s.page(p, admins)))
+	add := func(path string, p section, isAllowed func(snap.Caller) bool) {
+		h := look.Secure(s.page(p, isAllowed))
+		mux.Handle("GET "+s.root+path, h)
 		if p.act != nil {
-			mux.Handle("POST "+path, look.Secure(s.page(p, admins)))
+			mux.Handle("POST "+s.root+path, h)
 		}
 	}
+	for _, p := range s.sections() {
+		add(Prefix+p.path, p, admins)
+	}
+	add(Snapshots, section{title: "Snapshots", show: s.snapshots, act: s.changeMany}, everybody)
+	add(Snapshots+"/{id}", section{title: "Snapshot", show: s.snapshot, act: s.changeSnapshot}, everybody)
+	add(Requests, section{title: "Requests", show: s.requests, act: s.changeSnapshot}, everybody)
+	mux.Handle("GET "+s.root+Prefix+"/assets/", s.assets)
 	mux.Handle("GET "+s.root+AuditExport, look.Secure(s.visitHandler(admins, s.exportAudit)))
-	list := section{title: "Snapshots", show: s.snapshots, act: s.changeMany}
-	requests := section{title: "Requests", show: s.requests, act: s.changeSnapshot}
-	one := section{title: "Snapshot", show: s.snapshot, act: s.changeSnapshot}
-	mux.Handle("GET "+s.root+Snapshots, look.Secure(s.page(list, everybody)))
-	mux.Handle("POST "+s.root+Snapshots, look.Secure(s.page(list, everybody)))
-	mux.Handle("GET "+s.root+Requests, look.Secure(s.page(requests, everybody)))
-	mux.Handle("POST "+s.root+Requests, look.Secure(s.page(requests, everybody)))
-	mux.Handle("GET "+s.root+Snapshots+"/{id}", look.Secure(s.page(one, everybody)))
-	mux.Handle("POST "+s.root+Snapshots+"/{id}", look.Secure(s.page(one, everybody)))
 }
 
-// section is one page of the console. show writes the page. act carries out the form that the page
-// sent and returns the name of the success to announce; see [successes].
+// section is one page. show writes the page. act carries out the form that the page sent and
+// returns the name of the success to announce; see [successes]. A page without forms has no act.
 type section struct {
 	path, title, icon string
 	show              func(*visit) error

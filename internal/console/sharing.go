@@ -11,9 +11,9 @@ import (
 	"snap/internal/look"
 )
 
-// changeSnapshot handles a form that concerns one snapshot, on its page or on the page of the
-// requests, where the form names the snapshot: it makes, changes or ends a share, writes the
-// description, asks for access, or answers a request for access.
+// changeSnapshot handles a form that concerns one snapshot: it makes, changes or ends a share,
+// writes the description, asks for access, or answers a request for access. The form is on the
+// snapshot's page, or on the page of requests, where it names the snapshot.
 func (s *Server) changeSnapshot(v *visit) (string, error) {
 	ctx, id := v.r.Context(), cmp.Or(v.r.PathValue("id"), v.field("snapshot"))
 	switch v.field("do") {

@@ -49,12 +49,9 @@ func (p snapshotsPage) Address(s api.Snapshot) string { return p.Here + "/" + ur
 func (s *Server) snapshots(v *visit) error {
 	data := snapshotsPage{layout: s.baseLayout(v, v.section.title, Snapshots), Me: v.caller.User.Email,
 		Since: v.query("since"), Until: v.query("until")}
-	data.Chosen = api.ListOptions{Filter: snap.Filter(v.query("show")), Target: v.query("target"),
-		Type: snap.Type(v.query("type")), Q: v.query("q"), Owner: v.query("owner"),
+	data.Chosen = api.ListOptions{Filter: cmp.Or(snap.Filter(v.query("show")), snap.FilterAll),
+		Target: v.query("target"), Type: snap.Type(v.query("type")), Q: v.query("q"), Owner: v.query("owner"),
 		Cursor: v.query("cursor"), Limit: rowsPerPage}
-	if data.Chosen.Filter == "" {
-		data.Chosen.Filter = snap.FilterAll
-	}
 	if data.Chosen.Filter == expiring {
 		data.Chosen.Filter, data.Chosen.ExpiresSoon = snap.FilterAll, true
 	}

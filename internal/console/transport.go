@@ -30,9 +30,8 @@ func (s *Server) client(r *http.Request, caller *snap.Caller) (*api.Client, erro
 	})
 }
 
-// RoundTrip implements [http.RoundTripper]. The request gets the client's address and some headers
-// from the request for the page. The API uses them to recognize the browser and to refuse other
-// sites.
+// RoundTrip implements [http.RoundTripper]. It copies the client's address and some headers from
+// the request for the page. The API uses them to recognize the browser and to refuse other sites.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.RemoteAddr, in.Host, in.RequestURI = t.page.RemoteAddr, t.page.Host, r.URL.RequestURI()

@@ -59,8 +59,9 @@ func (s *Server) page(p section, isAllowed func(snap.Caller) bool) http.HandlerF
 }
 
 // read shows a page whose requests to the API only read. They act as the caller whom [Server.admit]
-// has just found. The API requests of forms and exports are authenticated one by one: a form may
-// end the session that sent it, and an export can take as long as the browser needs to receive it.
+// has just authenticated. The API authenticates each request of a form or an export itself: a form
+// may end the session that sent it, and an export can take as long as the browser needs to receive
+// it.
 func (s *Server) read(v *visit) (err error) {
 	if v.api, err = s.client(v.r, &v.caller); err != nil {
 		return err
@@ -76,7 +77,7 @@ func (s *Server) showAgain(v *visit, err error) error {
 	return v.section.show(v)
 }
 
-// everybody returns true: it admits everyone who is signed in.
+// everybody admits everyone who is signed in.
 func everybody(snap.Caller) bool { return true }
 
 // admins reports whether c is an owner or admin.
@@ -105,7 +106,8 @@ func (s *Server) visitHandler(isAllowed func(snap.Caller) bool, h func(*visit) e
 	}
 }
 
-// errNoPage is the error for people who are not allowed to see a page.
+// errNoPage is the error for an address that does not exist or that the caller is not allowed to
+// open.
 var errNoPage = errors.New("the page does not exist for this caller")
 
 // admit sets the caller, who must use a browser and for whom isAllowed must return true.
