@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	"github.com/minio/crc64nvme"
@@ -18,8 +19,8 @@ import (
 )
 
 // Download pulls a snapshot to file, which is created only when every byte is verified and synced.
-// It returns how many bytes were received over the network. It resumes an earlier attempt. If
-// another process is downloading the same file, it waits for that process and uses its result.
+// It resumes an earlier attempt, and returns in moved how many bytes it received over the network.
+// If another process is downloading the same file, it waits for that process and uses its result.
 //
 // If access to the snapshot ends during the download, the error is not_found or forbidden, and the
 // partial file is deleted. Wrong bytes are fetched a second time; if they are wrong again, the
@@ -51,8 +52,7 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 	d := newDownloader(c, got, p, o)
 	defer d.meter.run()()
 	err = d.pull(ctx)
-	if snap.CodeOf(err) == snap.CodeNotFound || snap.CodeOf(err) == snap.CodeCorrupt ||
-		snap.CodeOf(err) == snap.CodeForbidden {
+	if slices.Contains([]snap.Code{snap.CodeNotFound, snap.CodeCorrupt, snap.CodeForbidden}, snap.CodeOf(err)) {
 		err = errors.Join(err, p.remove())
 	}
 	return got, d.moved.Load(), forUser(ctx, "the pull", err)
@@ -140,7 +140,7 @@ func (d *downloader) pull(ctx context.Context) error {
 // fetchAll fetches the missing pieces and returns the SHA-256 of the whole file.
 func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	group, ctx := errgroup.WithContext(ctx)
-	defer d.pieces.endWith(ctx)()
+	defer context.AfterFunc(ctx, d.pieces.end)()
 	for range 2 * d.Jobs { // so that connections stay busy while pieces are written and hashed
 		group.Go(func() error { return d.work(ctx) })
 	}

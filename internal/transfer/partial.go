@@ -19,9 +19,9 @@ import (
 	"snap/internal/disk"
 )
 
-// partial is an unfinished download: FILE.part, locked and of its final size from the start, and
-// FILE.part.journal, which lists the pieces written. A killed process leaves both files, and the
-// next process resumes from them.
+// partial is an unfinished download. FILE.part is locked, and has its final size from the start.
+// FILE.part.journal lists the pieces written. A killed process leaves both files, and the next
+// process resumes from them.
 type partial struct {
 	file     string // path of the finished file
 	lock     *flock.Flock
@@ -101,8 +101,8 @@ func (p *partial) name() string        { return p.file + partSuffix }
 func (p *partial) journalName() string { return p.name() + journalSuffix }
 
 // Abandoned returns the names of the files in a folder that belong to interrupted downloads. If
-// remove is set, it also deletes these files. It skips downloads that are running, and those of
-// which a file was written since the given time.
+// remove is set, it also deletes these files. It skips downloads that are running or that have
+// written one of their two files since the given time.
 func Abandoned(dir string, since time.Time, remove bool) (names []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

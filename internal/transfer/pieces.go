@@ -1,9 +1,6 @@
 package transfer
 
-import (
-	"context"
-	"sync"
-)
+import "sync"
 
 // window is the memory of a download in bytes: for each connection, the piece that is being fetched
 // and one that is being written and hashed. Garbage that is not yet collected can double this
@@ -143,9 +140,4 @@ func (p *pieces) end() {
 	defer p.mu.Unlock()
 	p.over = true
 	p.change.Broadcast()
-}
-
-// endWith ends the download when ctx is done.
-func (p *pieces) endWith(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, p.end)
 }

@@ -59,6 +59,7 @@ type guardedDialer struct {
 	proxies *sync.Map // addresses of proxies, which the user chose and which are always allowed
 }
 
+// proxy returns the proxy for a request, and remembers that it is allowed.
 func (d guardedDialer) proxy(req *http.Request) (*url.URL, error) {
 	u, err := http.ProxyFromEnvironment(req)
 	if u != nil {

@@ -14,7 +14,7 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 // receivingRefusals opens a connection that still receives a refusal after a write has failed. An
 // object store that refuses a part early responds and closes the connection. If net/http notices
 // the failed write first, it drops the response. Linux keeps data that arrived before the
-// connection was reset; on systems that do not, the part is retried.
+// connection was reset. On systems that do not keep it, the part is retried.
 func (d dialer) receivingRefusals(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d(ctx, network, address)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +21,8 @@ import (
 	"snap/internal/disk"
 )
 
-// attempts is the number of times that a part or range is tried before the transfer fails.
-const attempts = 8
+// maxAttempts is how often a part or range is tried before the transfer fails.
+const maxAttempts = 8
 
 const runAgain = "run the same command again: it resumes where it stopped"
 
@@ -85,11 +86,8 @@ func untilDate(then, now string) time.Duration {
 // rejectsURL reports whether the object store says that the URL is invalid or expired, or that its
 // object does not exist. Only the service knows the reason.
 func (r *refusal) rejectsURL() bool {
-	switch r.status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
-		return true
-	}
-	return r.code == "ExpiredToken" || r.code == "TokenRefreshRequired"
+	return slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone},
+		r.status) || r.code == "ExpiredToken" || r.code == "TokenRefreshRequired"
 }
 
 // clocksDiffer reports whether the object store says that the URL was signed with a clock that
@@ -117,7 +115,7 @@ func (r *refusal) maxTries() int {
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		return 3 // a bit error in transit
 	}
-	return attempts
+	return maxAttempts
 }
 
 // pause returns how long to wait before attempt n, which counts from 1.
@@ -132,18 +130,15 @@ func pause(n int, err error) time.Duration {
 
 // isTemporary reports whether an error of a call to the service may be temporary.
 func isTemporary(err error) bool {
-	switch snap.CodeOf(err) {
-	case snap.CodeUnreachable, snap.CodeUnavailable, snap.CodeRateLimited:
-		return true
-	}
-	return false
+	return slices.Contains([]snap.Code{snap.CodeUnreachable, snap.CodeUnavailable, snap.CodeRateLimited},
+		snap.CodeOf(err))
 }
 
 // retry repeats a call to the service a limited number of times.
 func retry[T any](ctx context.Context, o Options, call func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
 		out, err := call()
-		if err == nil || !isTemporary(err) || n == attempts {
+		if err == nil || !isTemporary(err) || n == maxAttempts {
 			return out, err
 		}
 		if err := o.Wait(ctx, pause(n, err)); err != nil {
@@ -176,8 +171,7 @@ func forUser(ctx context.Context, what string, err error) error {
 		return err
 	case disk.Full(err):
 		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of this machine is full",
-			Hint: "free some space, then " +
-				runAgain, Cause: err}
+			Hint: "free some space, then " + runAgain, Cause: err}
 	case errors.As(err, &r):
 		return r.forUser(what)
 	case errors.As(err, &untrusted):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,7 +17,7 @@ import (
 	"snap/api"
 )
 
-// source is the source of a snapshot's bytes: a presigned URL, which is renewed when it is refused.
+// source is a presigned URL for a snapshot's bytes. It is renewed when the object store refuses it.
 type source struct {
 	service Service
 	id      string
@@ -90,7 +91,7 @@ func (d *downloader) fetch(ctx context.Context, n int, content []byte) (uint64, 
 		tried++
 		var r *refusal
 		answered := errors.As(err, &r)
-		if answered && tried > r.maxTries() || !answered && !isNetwork(err) || tried > attempts {
+		if answered && tried > r.maxTries() || !answered && !isNetwork(err) || tried > maxAttempts {
 			return 0, err
 		}
 		if answered && r.rejectsURL() {
@@ -186,10 +187,7 @@ func (d *downloader) readResponse(res *http.Response, p *piece, alive func()) er
 type piece struct {
 	offset, size, got int64
 	content           []byte
-	sum               interface {
-		io.Writer
-		Sum64() uint64
-	}
+	sum               hash.Hash64
 }
 
 func (p *piece) contentRange(total int64) string {
@@ -201,7 +199,7 @@ func (p *piece) read(body io.Reader, count func(n int)) error {
 	for p.got < p.size {
 		n, err := body.Read(p.content[p.got:p.size])
 		if n > 0 {
-			_, _ = p.sum.Write(p.content[p.got : p.got+int64(n)])
+			p.sum.Write(p.content[p.got : p.got+int64(n)])
 			p.got += int64(n)
 			count(n)
 		}

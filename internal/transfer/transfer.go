@@ -8,8 +8,8 @@
 //
 // A download writes ranges to a preallocated, locked file next to the final one, named .part, with
 // a journal of the pieces written. One pass follows the ranges in order and hashes them while they
-// are written. Pieces that an earlier process left are read from the disk again, never trusted
-// unread. The file gets its final name only when its SHA-256 is right and it is synced.
+// are written. It reads the pieces that an earlier process left from the disk, to verify them too.
+// The file gets its final name only when its SHA-256 is right and it is synced.
 package transfer
 
 import (
@@ -33,8 +33,9 @@ type Service interface {
 	Pull(ctx context.Context, id string) (api.PullResponse, error)
 }
 
-// Progress is called with the number of bytes done, of total. It is called a few times per second
-// and once at the end, and never concurrently. The count can fall if bytes must be sent again.
+// Progress is called with the number of bytes done, of total. It is called about ten times per
+// second and once at the end, and never concurrently. The count can fall if bytes must be sent or
+// fetched again.
 type Progress func(done, total int64)
 
 // Options configure a transfer. The zero value is usable.
@@ -80,10 +81,12 @@ func (o Options) withDefaults() Options {
 }
 
 // transport returns a transport for few connections with large bodies. It does not use HTTP/2,
-// which would send all parts over one connection, so that one lost packet delays them all.
+// which would send all parts over one connection, where one lost packet delays them all.
 func (o Options) transport() *http.Transport {
 	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	guarded := guardedDialer{direct: dial, remote: o.Remote, proxies: &sync.Map{}}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
 	return &http.Transport{
 		Proxy:               guarded.proxy,
 		DialContext:         dialer(guarded.dial).receivingRefusals,
@@ -92,14 +95,8 @@ func (o Options) transport() *http.Transport {
 		MaxIdleConnsPerHost: o.Jobs,
 		IdleConnTimeout:     30 * time.Second,
 		DisableCompression:  true,
-		Protocols:           onlyHTTP1(),
+		Protocols:           protocols,
 	}
-}
-
-func onlyHTTP1() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP1(true)
-	return p
 }
 
 // meter counts bytes and periodically reports the count.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,9 +16,9 @@ import (
 	"snap/api"
 )
 
-// rounds is the maximum number of times that an upload is sent, in case the service loses parts or
-// removes the upload in the meantime.
-const rounds = 3
+// maxRounds is the maximum number of times that an upload is sent, in case the service loses parts
+// or removes the upload in the meantime.
+const maxRounds = 3
 
 // Uploaded is the result of [Upload].
 type Uploaded struct {
@@ -70,7 +71,7 @@ var errGone = errors.New("the service has removed the upload")
 // returns the last plan.
 func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 	plan, err = u.service.Push(ctx, u.req) // the first call is not retried, so that a wrong address is reported at once
-	for range rounds {
+	for range maxRounds {
 		if err != nil {
 			return plan, err
 		}
@@ -114,14 +115,8 @@ const verifyPause = time.Second
 
 // canSendAgain reports whether planning and sending again can help.
 func canSendAgain(err error) bool {
-	if errors.Is(err, errGone) {
-		return true
-	}
-	switch snap.CodeOf(err) {
-	case snap.CodeUploadIncomplete, snap.CodeChecksumMismatch, snap.CodeNotFound:
-		return true
-	}
-	return false
+	return errors.Is(err, errGone) || slices.Contains(
+		[]snap.Code{snap.CodeUploadIncomplete, snap.CodeChecksumMismatch, snap.CodeNotFound}, snap.CodeOf(err))
 }
 
 // part is one part being transferred: it is first hashed, then signed just before it is sent.
@@ -171,11 +166,7 @@ func (u *uploader) sign(ctx context.Context, id string, hashed <-chan part, sign
 	for first := range hashed {
 		batch := []part{first}
 		for len(batch) < min(2*u.Jobs, maxBatch) && len(hashed) > 0 {
-			p, ok := <-hashed
-			if !ok {
-				break
-			}
-			batch = append(batch, p)
+			batch = append(batch, <-hashed)
 		}
 		if err := u.urls(ctx, id, batch); err != nil {
 			return err
@@ -233,7 +224,7 @@ func (u *uploader) sendPart(ctx context.Context, id string, p part) error {
 			return ctx.Err()
 		case answered && (r.status == http.StatusNotFound || r.status == http.StatusGone):
 			return errGone
-		case answered && n >= r.maxTries(), !answered && !isNetwork(err), n == attempts:
+		case answered && n >= r.maxTries(), !answered && !isNetwork(err), n == maxAttempts:
 			return err
 		}
 		if !answered || !r.rejectsURL() || n > 1 { // retry at once after the first expired URL
