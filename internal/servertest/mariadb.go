@@ -55,17 +55,26 @@ func MySQL(t testing.TB, server string) string {
 // mysqlServer returns this process's server with a name. The first call starts it.
 func mysqlServer(name, folder string) *mariadb {
 	once, _ := mysqlServers.LoadOrStore(name, sync.OnceValue(func() *mariadb {
-		var s *mariadb
-		for range 3 { // another program may take the free port first
-			s = &mariadb{}
-			s.err = s.start(name, folder, "", volatileOptions(name)...)
-			if s.err == nil || errors.Is(s.err, errNotInstalled) {
-				break
-			}
-		}
-		return s
+		return startMySQL(name, folder, "", volatileOptions(name)...)
 	}))
 	return once.(func() *mariadb)()
+}
+
+// startMySQL starts a server of the programs in folder. Its data is below dir, or in a temporary
+// folder if dir is "".
+func startMySQL(name, folder, dir string, options ...string) (s *mariadb) {
+	for n := range 3 { // another program may take the free port first
+		data := ""
+		if dir != "" {
+			data = filepath.Join(dir, strconv.Itoa(n))
+		}
+		s = &mariadb{}
+		s.err = s.start(name, folder, data, options...)
+		if s.err == nil || errors.Is(s.err, errNotInstalled) {
+			break
+		}
+	}
+	return s
 }
 
 // OwnMySQL returns the URL of an empty database on a server of the test's own: one of
@@ -96,18 +105,7 @@ func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 			t.Fatal(err)
 		}
 	}
-	var s *mariadb
-	for n := range 3 { // another program may take the free port first
-		s = &mariadb{}
-		data := ""
-		if dir != "" {
-			data = filepath.Join(dir, strconv.Itoa(n))
-		}
-		s.err = s.start(server, filepath.Join(Root(t), "bin", server), data, options...)
-		if s.err == nil || errors.Is(s.err, errNotInstalled) {
-			break
-		}
-	}
+	s := startMySQL(server, filepath.Join(Root(t), "bin", server), dir, options...)
 	if errors.Is(s.err, errNotInstalled) {
 		t.Skipf("needs %[1]s: run make servers bin/%[1]s", server)
 	}
@@ -153,9 +151,9 @@ run "$@"
 while read -r _; do kill -KILL $pid; wait $pid; run "$@"; done
 kill -KILL $pid; wait $pid; rm -rf "$dir"`
 
-// commands returns the command that sets up a data folder and the command that serves it, without
-// the options that the two have in common.
-func commands(name, folder string) (setup, serve []string, err error) {
+// mysqlCommands returns the command that sets up a data folder and the command that serves it,
+// without the options that the two have in common.
+func mysqlCommands(name, folder string) (setup, serve []string, err error) {
 	root := filepath.Join(folder, "root", "usr")
 	switch {
 	case name == "mariadb":
@@ -192,10 +190,10 @@ func requirePrograms(programs ...string) error {
 	return nil
 }
 
-// start runs a server of the programs in folder, with its data in the folder data, or in a new
-// folder if data is "".
+// start starts a server of the programs in folder. Its data is in the folder data, or in a
+// temporary folder if data is "".
 func (s *mariadb) start(name, folder, data string, options ...string) error {
-	setup, serve, err := commands(name, folder)
+	setup, serve, err := mysqlCommands(name, folder)
 	if err != nil {
 		return err
 	}
@@ -223,9 +221,8 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 		return err
 	}
 	args := append([]string{"-c", watchMariaDB, "sh", dir}, serve...)
-	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port),
-		"--socket="+filepath.Join(data, "s"),
-		"--pid-file="+filepath.Join(data, "pid"), "--tmpdir="+tmp,
+	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--tmpdir="+tmp,
+		"--socket="+filepath.Join(data, "s"), "--pid-file="+filepath.Join(data, "pid"),
 		"--max-connections=100", "--innodb-buffer-pool-size=256M")
 	s.process = exec.Command("/bin/sh", append(append(args, options...), dataIn(data, as)...)...)
 	runApart(s.process)
@@ -272,16 +269,14 @@ func volatileOptions(name string) []string {
 	return append(options, "--debug-no-sync")
 }
 
-// giveTo gives folders to the account that the servers run as, and lets all users read them.
-func giveTo(as *account, dirs ...string) error {
-	for _, dir := range dirs {
-		if as == nil {
-			return nil
-		}
-		if err := os.Chmod(dir, 0o755); err != nil {
-			return err
-		}
-		if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
+// giveTo makes the account the owner of files and folders, and lets all users read them. Without an
+// account, it changes nothing.
+func giveTo(as *account, paths ...string) error {
+	if as == nil {
+		return nil
+	}
+	for _, path := range paths {
+		if err := errors.Join(os.Chmod(path, 0o755), os.Chown(path, int(as.Uid), int(as.Gid))); err != nil {
 			return err
 		}
 	}

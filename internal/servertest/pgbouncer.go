@@ -1,7 +1,6 @@
 package servertest
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // PgBouncer starts PgBouncer in transaction mode in front of a database of [Postgres], and returns
@@ -52,12 +50,8 @@ default_pool_size = 4
 `, u.Port(), port, strings.Join(settings, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if as != nil {
-		for _, path := range []string{file, filepath.Dir(file), filepath.Dir(filepath.Dir(file))} {
-			if err := os.Chown(path, int(as.Uid), int(as.Gid)); err != nil {
-				t.Fatal(err)
-			}
-		}
+	if err := giveTo(as, file, filepath.Dir(file), filepath.Dir(filepath.Dir(file))); err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.Command("/bin/sh", "-c", `"$1" -q "$2" & pid=$!; cat >/dev/null; kill -KILL $pid`, "sh", program, file)
 	runAs(cmd, as)
@@ -74,27 +68,13 @@ default_pool_size = 4
 		_ = cmd.Wait()
 	})
 	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
-	return waitForAnswer(t, u.String())
-}
-
-// waitForAnswer waits until a database answers, and returns its URL.
-func waitForAnswer(t testing.TB, database string) string {
-	t.Helper()
-	db, err := sql.Open("pgx", database+"&default_query_exec_mode=exec")
+	db, err := sql.Open("pgx", u.String()+"&default_query_exec_mode=exec")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
-	defer cancel()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for db.PingContext(ctx) != nil {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatal("PgBouncer does not answer")
-		}
+	if err := waitReady(alive, db.PingContext); err != nil {
+		t.Fatalf("PgBouncer does not answer: %v", err)
 	}
-	return database
+	return u.String()
 }

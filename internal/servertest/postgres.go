@@ -24,8 +24,8 @@ import (
 func init() { _ = os.Setenv("PGCONNECT_TIMEOUT", "60") }
 
 // Postgres returns the URL of a fresh, empty database on a real PostgreSQL server. All tests of one
-// process share the server. The first call starts it, on a free loopback port. It ends with the
-// process, however the process ends; no TestMain is needed. The database is dropped when the
+// process share the server. The first call starts it on a free loopback port. The server ends with
+// the process, however the process ends; no TestMain is needed. The database is dropped when the
 // test ends. The test is skipped when PostgreSQL is not installed.
 //
 // The server runs without fsync: it is for tests, not for measuring writes.
@@ -62,13 +62,19 @@ func requireServer(t testing.TB) *server {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
 	s := sharedServer()
+	s.require(t)
+	return s
+}
+
+// require skips the test if PostgreSQL is not installed, and fails it if the server did not start.
+func (s *server) require(t testing.TB) {
+	t.Helper()
 	if errors.Is(s.err, errNotInstalled) {
 		t.Skip("needs PostgreSQL: install the package postgresql")
 	}
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
-	return s
 }
 
 // database returns the URL of a copy of another database. The copy is dropped when the test ends.
@@ -102,7 +108,7 @@ func (s *server) copy(t testing.TB, name, template string) {
 func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
-	return ownServer(t, start())
+	return ownServer(t, startIn(PostgresBin()))
 }
 
 // PostgresIn is [Postgres] with a server of the test's own, whose data is in dir.
@@ -114,10 +120,8 @@ func PostgresIn(t testing.TB, dir string) string {
 	}
 	bin := PostgresBin()
 	url, _ := ownServer(t, startWith(bin, func(place string, as *account) (string, error) {
-		if as != nil {
-			if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
-				return "", err
-			}
+		if err := changeOwner(as, dir); err != nil {
+			return "", err
 		}
 		if err := os.Symlink(dir, filepath.Join(place, "data")); err != nil {
 			return "", err
@@ -133,7 +137,7 @@ func PostgresIn(t testing.TB, dir string) string {
 func StoppingPostgres(t testing.TB) (url string, stop, restart func()) {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
-	s := start()
+	s := startIn(PostgresBin())
 	url, _ = ownServer(t, s)
 	send := func(command string, answers bool) func() {
 		return func() {
@@ -166,12 +170,7 @@ func (s *server) send(command string, answers bool) error {
 // crashes and restarts the server.
 func ownServer(t testing.TB, s *server) (url string, crash func()) {
 	t.Helper()
-	if errors.Is(s.err, errNotInstalled) {
-		t.Skip("needs PostgreSQL: install the package postgresql")
-	}
-	if s.err != nil {
-		t.Fatal(s.err)
-	}
+	s.require(t)
 	t.Cleanup(func() {
 		s.admin.Close()
 		s.alive.Close()
@@ -187,10 +186,8 @@ func ownServer(t testing.TB, s *server) (url string, crash func()) {
 // PostgresBin returns the folder of PostgreSQL's programs (initdb, pg_dump and so on) of the newest
 // installed release, or "".
 func PostgresBin() string {
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if len(found) > 0 {
-		slices.SortFunc(found, func(a, b string) int { return version(a) - version(b) })
-		return filepath.Dir(found[len(found)-1])
+	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb"); len(found) > 0 {
+		return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) }))
 	}
 	if path, err := exec.LookPath("initdb"); err == nil {
 		return filepath.Dir(path)
@@ -256,19 +253,17 @@ func (s *server) exec(t testing.TB, statement string) {
 	}
 }
 
-// watch is a shell script that runs the server until the script's standard input ends, and then
-// removes the server's folder. The kernel closes the input when the test process is gone. When the
-// script reads "stop", it ends the server as a crash would. When it reads "start", it starts the
-// server again. For any other line it does both.
-const watch = `run() { "$1/postgres" -D "$2/data" >>"$2/log" 2>&1 </dev/null & pid=$!; }
+// watchPostgres is a shell script that runs the server until the script's standard input ends, and
+// then removes the server's folder. The kernel closes the input when the test process is gone. When
+// the script reads "stop", it ends the server as a crash would. When it reads "start", it starts
+// the server again. For any other line it does both.
+const watchPostgres = `run() { "$1/postgres" -D "$2/data" >>"$2/log" 2>&1 </dev/null & pid=$!; }
 run "$1" "$2"
 while read -r what; do
 	[ "$what" = start ] || { kill -QUIT $pid; wait $pid; }
 	[ "$what" = stop ] || run "$1" "$2"
 done
 kill -QUIT $pid; wait $pid; rm -rf "$2"`
-
-func start() *server { return startIn(PostgresBin()) }
 
 func startIn(bin string) *server {
 	return startWith(bin, func(dir string, as *account) (string, error) { return "", initialize(bin, dir, as) })
@@ -327,14 +322,13 @@ func (s *server) run(bin, dir string, as *account, prepare func(string, *account
 	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	settings := fmt.Sprintf("listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nfsync = "+
-		"off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\nautovacuum_naptime = 10\n"+
-		"max_wal_size = 256MB\n%s",
-		s.port, dir, more)
+	settings := fmt.Sprintf("listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\n"+
+		"fsync = off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\n"+
+		"autovacuum_naptime = 10\nmax_wal_size = 256MB\n%s", s.port, dir, more)
 	if err := appendFile(filepath.Join(dir, "data", "postgresql.conf"), settings); err != nil {
 		return err
 	}
-	cmd := exec.Command("/bin/sh", "-c", watch, "sh", bin, dir)
+	cmd := exec.Command("/bin/sh", "-c", watchPostgres, "sh", bin, dir)
 	cmd.Dir = dir
 	runAs(cmd, as)
 	runApart(cmd)

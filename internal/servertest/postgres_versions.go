@@ -20,11 +20,9 @@ func PostgresVersion(t testing.TB, major int) string {
 	t.Helper()
 	bin := serverBin(t, major)
 	once, _ := versions.LoadOrStore(major, sync.OnceValue(func() *server { return startServer(bin) }))
-	server := once.(func() *server)()
-	if server.err != nil {
-		t.Fatal(server.err)
-	}
-	return server.database(t, "template1")
+	s := once.(func() *server)()
+	s.require(t)
+	return s.database(t, "template1")
 }
 
 // CrashingPostgresVersion is like [CrashingPostgres], with a server of this major version.

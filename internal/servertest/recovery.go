@@ -36,12 +36,8 @@ func ArchivingPostgres(t testing.TB) (url string, a *Archiving) {
 	if err := os.Mkdir(filepath.Join(a.dir, "log"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if a.as != nil {
-		for _, dir := range []string{a.dir, filepath.Join(a.dir, "log")} {
-			if err := os.Chown(dir, int(a.as.Uid), int(a.as.Gid)); err != nil {
-				t.Fatal(err)
-			}
-		}
+	if err := changeOwner(a.as, a.dir); err != nil {
+		t.Fatal(err)
 	}
 	archive := fmt.Sprintf("archive_mode = on\narchive_command = 'cp %%p %s/log/%%f'\n", a.dir)
 	a.server = startWith(a.bin, func(dir string, as *account) (string, error) {
@@ -102,9 +98,7 @@ func (a *Archiving) Recover(t testing.TB, until time.Time) (url string) {
 		a.command(t, "touch", filepath.Join(dir, "data", "recovery.signal"))
 		return settings, nil
 	})
-	if s.err != nil {
-		t.Fatal(s.err)
-	}
+	s.require(t)
 	t.Cleanup(func() {
 		s.admin.Close()
 		s.alive.Close()

@@ -23,10 +23,7 @@ import (
 // if it is missing, the test is skipped.
 func S3(t testing.TB) string {
 	t.Helper()
-	gateway := sharedGateway.get(S3Program(t))
-	if gateway.err != nil {
-		t.Fatal(gateway.err)
-	}
+	gateway := requireGateway(t)
 	bucket := fmt.Sprintf("test-%d", gateway.buckets.Add(1))
 	dir := filepath.Join(gateway.dir, "buckets", bucket)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -40,10 +37,7 @@ func S3(t testing.TB) string {
 // client that can try to remove objects.
 func LockedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
 	t.Helper()
-	gateway := sharedGateway.get(S3Program(t))
-	if gateway.err != nil {
-		t.Fatal(gateway.err)
-	}
+	gateway := requireGateway(t)
 	bucket = fmt.Sprintf("locked-%d", gateway.buckets.Add(1))
 	client = gateway.makeBucket(t, bucket, minio.MakeBucketOptions{ObjectLocking: true})
 	return gateway.url(bucket), client, bucket
@@ -117,23 +111,26 @@ type gateway struct {
 }
 
 // sharedGateway is the S3 server of this process.
-var sharedGateway onceGateway
+var (
+	sharedGateway      *gateway
+	startSharedGateway sync.Once
+)
 
-type onceGateway struct {
-	once sync.Once
-	g    *gateway
-}
-
-// get returns the server. The first call starts it with this program.
-func (o *onceGateway) get(program string) *gateway {
-	o.once.Do(func() {
+// requireGateway returns the S3 server of this process, or skips the test.
+func requireGateway(t testing.TB) *gateway {
+	t.Helper()
+	program := S3Program(t)
+	startSharedGateway.Do(func() {
 		for range 3 { // another program may take the free port first
-			if o.g = startGateway(program, false); o.g.err == nil {
+			if sharedGateway = startGateway(program, false); sharedGateway.err == nil {
 				return
 			}
 		}
 	})
-	return o.g
+	if sharedGateway.err != nil {
+		t.Fatal(sharedGateway.err)
+	}
+	return sharedGateway
 }
 
 // watchGateway is a shell script that runs the server until the script's standard input ends, and

@@ -83,8 +83,7 @@ func Raced() bool {
 // SNAP_HOSTILE, or a second.
 func Hostile(t testing.TB) time.Duration {
 	t.Helper()
-	text := cmp.Or(os.Getenv("SNAP_HOSTILE"), "1s")
-	d, err := time.ParseDuration(text)
+	d, err := time.ParseDuration(cmp.Or(os.Getenv("SNAP_HOSTILE"), "1s"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,6 @@ type SSH struct {
 	// Refuses reports whether the server refuses to connect to an address. It may be nil.
 	Refuses func(address string) bool
 
-	listener net.Listener
 	config   *ssh.ServerConfig
 	mu       sync.Mutex
 	open     map[net.Conn]bool
@@ -45,7 +44,11 @@ func (s *SSH) Env(name string) string {
 // StartSSH starts an SSH server, which ends with the test.
 func StartSSH(t testing.TB) *SSH {
 	t.Helper()
-	host, user := newSigner(t), ed25519Key(t)
+	host, err := ssh.NewSignerFromKey(ed25519Key(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := ed25519Key(t)
 	mine, err := ssh.NewPublicKey(user.Public())
 	if err != nil {
 		t.Fatal(err)
@@ -62,13 +65,13 @@ func StartSSH(t testing.TB) *SSH {
 		return &ssh.Permissions{}, nil
 	}}
 	s.config.AddHostKey(host)
-	if s.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.listener.Close() })
-	s.Address = s.listener.Addr().String()
+	s.Address = l.Addr().String()
 	s.URL = "ssh://me@" + s.Address
-	go s.accept()
+	Answer(t, l, s.serve)
 	s.makeHome(t)
 	return s
 }
@@ -94,7 +97,8 @@ func (s *SSH) makeHome(t testing.TB) {
 	Answer(t, l, func(c net.Conn) { _ = agent.ServeAgent(s.Keys, c) })
 }
 
-// Answer calls answer for each connection to l, until the test ends.
+// Answer calls answer for each connection to l, until the test ends. It closes the connection when
+// answer returns.
 func Answer(t testing.TB, l net.Listener, answer func(net.Conn)) {
 	t.Cleanup(func() { l.Close() })
 	go func() {
@@ -135,18 +139,7 @@ func (s *SSH) Break() {
 	}
 }
 
-func (s *SSH) accept() {
-	for {
-		c, err := s.listener.Accept()
-		if err != nil {
-			return
-		}
-		go s.serve(c)
-	}
-}
-
 func (s *SSH) serve(raw net.Conn) {
-	defer raw.Close()
 	_, channels, requests, err := ssh.NewServerConn(raw, s.config)
 	if err != nil {
 		return
@@ -210,15 +203,6 @@ func (s *SSH) forward(c ssh.NewChannel) {
 		server.Close()
 	}()
 	_, _ = io.Copy(client, server)
-}
-
-func newSigner(t testing.TB) ssh.Signer {
-	t.Helper()
-	signer, err := ssh.NewSignerFromKey(ed25519Key(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signer
 }
 
 func ed25519Key(t testing.TB) ed25519.PrivateKey {
