@@ -116,22 +116,19 @@ func serve(t testing.TB, l net.Listener, handler http.Handler, log *log.Logger, 
 }
 
 // copyEmptyDatabase copies an empty SQLite database with the newest schema into a folder.
-var copyEmptyDatabase = servertest.Template(func(dir string) error {
-	s, err := store.Open(context.Background(), store.Options{DataDir: dir})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-})
+var copyEmptyDatabase = servertest.Template(func(dir string) error { return migrate(store.Options{DataDir: dir}) })
 
 // Postgres returns the URL of an empty PostgreSQL database with the newest schema.
-var Postgres = servertest.PostgresTemplate(func(url string) error {
-	s, err := store.Open(context.Background(), store.Options{URL: url})
+var Postgres = servertest.PostgresTemplate(func(url string) error { return migrate(store.Options{URL: url}) })
+
+// migrate creates the newest schema in an empty database.
+func migrate(o store.Options) error {
+	s, err := store.Open(context.Background(), o)
 	if err != nil {
 		return err
 	}
 	return s.Close()
-})
+}
 
 func configuration(t testing.TB, o Options, address string) cloud.Config {
 	config := cloud.Config{

@@ -87,26 +87,21 @@ func (b *Browser) do(req *http.Request) string {
 // (RFC 8628) that the person approves in a browser, and returns the same token at every call.
 func (c *Cloud) Token(email string) string {
 	c.t.Helper()
-	c.mu.Lock()
-	known := c.keys["token "+email]
-	c.mu.Unlock()
-	if known != "" {
-		return known
-	}
+	return c.once("token "+email, func() string { return c.logIn(email) })
+}
+
+func (c *Cloud) logIn(email string) (token string) {
+	c.t.Helper()
 	begun := c.form("/auth/device_authorization",
 		url.Values{"client_id": {"snapcli"}, "scope": {"openid offline_access"}})
 	b := c.Browser()
 	b.SignIn(email)
 	b.Submit("/auth/device/confirm?user_code="+begun["user_code"], "/auth/device/confirm",
 		url.Values{"user_code": {begun["user_code"]}, "decision": {"approve"}})
-	token := c.form("/auth/token", url.Values{
+	return c.form("/auth/token", url.Values{
 		"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {"snapcli"},
 		"device_code": {begun["device_code"]},
 	})["access_token"]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keys["token "+email] = token
-	return token
 }
 
 // form posts a form and returns the strings in the JSON response.
