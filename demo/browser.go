@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -58,12 +59,9 @@ func (b *browser) load(req *http.Request) error {
 
 // hasField reports whether a form of the page has this field.
 func (b *browser) hasField(field string) bool {
-	for _, form := range elements(b.root, "form") {
-		if hasFields(form, map[string]string{field: ""}) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(elements(b.root, "form"), func(form *html.Node) bool {
+		return hasFields(form, map[string]string{field: ""})
+	})
 }
 
 // submit fills in the form that has all these fields and sends it. The form's other fields keep the

@@ -55,11 +55,11 @@ func (s *story) checkSeenBy(ctx context.Context, show bool, expected ...person) 
 			not = append(not, p.prompt())
 		}
 	}
-	if len(not) == 0 {
-		s.out.checked("seen by %s", strings.Join(see, ", "))
-		return nil
+	text := "seen by " + strings.Join(see, ", ")
+	if len(not) > 0 {
+		text += "; to " + strings.Join(not, ", ") + " it does not exist"
 	}
-	s.out.checked("seen by %s; to %s it does not exist", strings.Join(see, ", "), strings.Join(not, ", "))
+	s.out.checked("%s", text)
 	return nil
 }
 
@@ -124,5 +124,3 @@ func fetch(ctx context.Context, address string) (int, error) {
 	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
 	return resp.StatusCode, err
 }
-
-func writeFile(name, text string) error { return os.WriteFile(name, []byte(text), 0o600) }

@@ -88,8 +88,8 @@ type process struct {
 	err    error // why the program ended; set before ended is closed
 }
 
-// start runs a program in the background. It runs until it is stopped, even when the demo is
-// interrupted, so that the demo can stop its programs in order.
+// start runs a program in the background. An interrupt of the demo does not stop the program, so
+// that the demo can stop its programs in order.
 func (w *world) start(p person, out io.Writer, program string, args ...string) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := w.prepare(ctx, p, program, args...)

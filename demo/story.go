@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -50,7 +51,7 @@ func (s *story) beginning(ctx context.Context) error {
 	}
 	s.out.line("Alice of Acme has a production database: %d rows of customers, orders and staff, made in %.1f s", rows,
 		time.Since(began).Seconds())
-	if err := writeFile(s.mask(), sample.MaskSQL); err != nil {
+	if err := os.WriteFile(s.mask(), []byte(sample.MaskSQL), 0o600); err != nil {
 		return err
 	}
 	s.before, err = sample.Fingerprint(ctx, s.database(alice))
@@ -188,7 +189,7 @@ func (s *story) checkLoaded(ctx context.Context, p person) error {
 	}
 	whole := "every table, index, view and trigger"
 	if p.org != alice.org {
-		// The snapshot of another organization is loaded without its programs.
+		// A snapshot of another organization is loaded without its triggers and other code.
 		want, got, whole = withoutSchema(want), withoutSchema(got), "every row of every table"
 	}
 	if err := compareTables(want, got); err != nil {
