@@ -1,7 +1,7 @@
 // Command cross checks the types of the module in a folder, tests included, for every system and
-// architecture that the programs are built for. It thus finds code that does not compile on one of
-// them. It type-checks the dependencies from source, because compiling them five more times would
-// take minutes.
+// architecture that the programs are built for, to find code that does not compile on one of them.
+// It type-checks the dependencies from source, because compiling them five more times would take
+// minutes.
 package main
 
 import (

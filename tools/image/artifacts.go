@@ -8,7 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"fmt"
+	"errors"
 	"os"
 	"time"
 
@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
+
+var errKey = errors.New("the key is not an Ed25519 private key in PEM")
 
 // readKey reads an Ed25519 private key.
 func readKey(file string) (ed25519.PrivateKey, error) {
@@ -55,7 +57,7 @@ func (r release) bom(p program, image v1.Image) (v1.Image, error) {
 	}
 	refers, is := mutate.Subject(bom, *subject).(v1.Image)
 	if !is {
-		return nil, fmt.Errorf("the bill of materials cannot be linked to its image")
+		return nil, errors.New("the bill of materials cannot be linked to its image")
 	}
 	return refers, nil
 }

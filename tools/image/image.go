@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,7 +25,7 @@ type program struct {
 	file     string
 }
 
-// release holds the parts of the image layout.
+// release describes the contents of the image layout.
 type release struct {
 	version  string
 	created  time.Time
@@ -189,5 +188,3 @@ func certificates() []byte {
 	}
 	return out.Bytes()
 }
-
-var errKey = errors.New("the key is not an Ed25519 private key in PEM")

@@ -3,9 +3,10 @@
 //
 //	cd tools/image && go run . -out ../../dist/image -version v1.2.3 -key release.pem
 //
-// An image has the static program, the certificates of golang.org/x/crypto/x509roots and an empty
-// /data, and runs as user 65532. The same revision gives the same digest. The signatures have the
-// form that `cosign verify --key` reads. Push the layout with `skopeo copy --all` or `crane push`.
+// An image has the statically linked program, the certificates of golang.org/x/crypto/x509roots and
+// an empty /data, and runs as user 65532. The same revision gives the same digest. The signatures
+// have the form that `cosign verify --key` reads. Push the layout with `skopeo copy --all` or
+// `crane push`.
 package main
 
 import (
@@ -53,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	for _, name := range strings.Split(*platforms, ",") {
+	for name := range strings.SplitSeq(*platforms, ",") {
 		platform, err := v1.ParsePlatform(name)
 		if err != nil {
 			return err
@@ -83,12 +84,10 @@ func build(ctx context.Context, root string, p v1.Platform, file string) error {
 	return nil
 }
 
-// commitTime returns the time of the revision, so that building it again gives the same bytes.
+// commitTime returns the time of the revision, so that building it again gives the same bytes. It
+// returns the beginning of 1970 if git does not know the revision.
 func commitTime(ctx context.Context, root string) time.Time {
-	out, err := exec.CommandContext(ctx, "git", "-C", root, "log", "-1", "--format=%ct").Output()
-	seconds, parseErr := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
-	if err != nil || parseErr != nil {
-		return time.Unix(0, 0).UTC()
-	}
+	out, _ := exec.CommandContext(ctx, "git", "-C", root, "log", "-1", "--format=%ct").Output()
+	seconds, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 	return time.Unix(seconds, 0).UTC()
 }

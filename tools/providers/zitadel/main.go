@@ -10,6 +10,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -64,9 +65,7 @@ func (p provider) add(u *oidc.UserInfo, subject string) {
 
 func (p provider) GetPrivateClaimsFromScopes(_ context.Context, user, _ string, _ []string) (map[string]any, error) {
 	all := map[string]any{"email": user + "@acme.test", "email_verified": true}
-	for name, value := range p.claims[user] {
-		all[name] = value
-	}
+	maps.Copy(all, p.claims[user])
 	return all, nil
 }
 
