@@ -96,7 +96,7 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 // idPrefix returns the prefix of the IDs that complete a typed text: every ID completes a part of
 // snap_. ok is false if no ID does.
 func idPrefix(typed string) (prefix string, ok bool) {
-	if strings.HasPrefix(snap.IDPrefix, typed) {
+	if _, isPart := strings.CutPrefix(snap.IDPrefix, typed); isPart {
 		return "", true
 	}
 	return snap.CleanIDPrefix(typed)

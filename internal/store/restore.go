@@ -15,7 +15,7 @@ const RestoringDir = ".restoring"
 // be called before the database is opened.
 func CheckRestored(o Options) error {
 	_, err := os.Stat(filepath.Join(o.DataDir, RestoringDir))
-	if err != nil || o.URL != "" {
+	if begun := err == nil; !begun || o.URL != "" {
 		return nil
 	}
 	return snap.Usage("a restore into "+o.DataDir+" has not finished",

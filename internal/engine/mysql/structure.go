@@ -85,7 +85,7 @@ func (s structure) tableNames() map[string]bool {
 // namesOf returns the sorted names of a database's objects of one kind. Triggers are sorted in the
 // order in which they fire.
 func namesOf(ctx context.Context, db querier, database, kind string) ([]string, error) {
-	query := ""
+	var query string
 	switch kind {
 	case "SEQUENCE":
 		query = "table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SEQUENCE' " +
