@@ -55,7 +55,7 @@ type Snapshot struct {
 	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with"`
 	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"end of the share that ends next"`
 	Through      string      `json:"through_group,omitempty" doc:"the caller's group, if only a group share shows it"`
-	Outside      bool        `json:"shared_outside" doc:"shared with another organization; only for owners and admins"`
+	Outside      bool        `json:"shared_outside" doc:"shared with another organization; only for its owner and for admins"`
 	Warning      string      `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 	Can          *Can        `json:"can,omitempty" doc:"what the caller may do; only for a single snapshot"`
 

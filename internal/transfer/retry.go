@@ -26,7 +26,7 @@ const maxAttempts = 8
 
 const runAgain = "run the same command again: it resumes where it stopped"
 
-var errStalled = errors.New("no bytes arrived for a minute")
+var errStalled = errors.New("no bytes arrived")
 
 // refusal is an error response from the object store.
 type refusal struct {

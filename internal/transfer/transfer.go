@@ -16,12 +16,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"snap"
 	"snap/api"
 )
 
@@ -132,6 +134,8 @@ func (m *meter) run() (stop func()) {
 // watch cancels a request that moves no bytes for a while. Each call of alive restarts that period.
 func (o Options) watch(ctx context.Context) (watched context.Context, alive, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(o.stallTimeout, func() { cancel(errStalled) })
+	timer := time.AfterFunc(o.stallTimeout, func() {
+		cancel(fmt.Errorf("%w for %s", errStalled, snap.Span(o.stallTimeout)))
+	})
 	return watched, func() { timer.Reset(o.stallTimeout) }, func() { timer.Stop(); cancel(nil) }
 }
