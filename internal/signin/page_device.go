@@ -77,19 +77,17 @@ func (s *Service) confirm(v *visit) error {
 		layout: s.layout(v, "Is this you?"),
 		Code:   formatUserCode(g.UserCode), Program: g.Program, Host: g.Host, Address: g.Address,
 		Asked: g.Created, Expires: g.Expires, Caller: v.caller,
-		SameAddress: g.Address == s.address(v.r), BrowserAddress: s.address(v.r), Scopes: scopeWords(g.Scope),
+		SameAddress: g.Address == s.address(v.r), BrowserAddress: s.address(v.r), Scopes: approvedRights(),
 	}
 	return s.views.Page(v.w, http.StatusOK, "confirm.html", data)
 }
 
-// scopeWords describes to the user the rights that an approval gives. Every login may be refreshed,
-// whether offline_access was requested or not.
-func scopeWords(granted string) []string {
-	words := []string{"use the cloud service as you, with your role and groups", "stay signed in until you end it"}
-	if hasScope(granted, "email") || hasScope(granted, "profile") {
-		words = append(words, "see your name and e-mail")
-	}
-	return words
+// approvedRights describes to the user the rights that an approval gives. They do not depend on the
+// requested scopes: the API and userinfo show every program who the user is, and every login may be
+// refreshed.
+func approvedRights() []string {
+	return []string{"use the cloud service as you, with your role and groups", "stay signed in until you end it",
+		"see your name and e-mail"}
 }
 
 // decide approves or denies a login. It requires a signed-in browser; every form also requires the
