@@ -26,10 +26,11 @@ is pushed. A recipient is the public key of an age identity (age1...) or of an
 SSH key (ssh-ed25519 ..., ssh-rsa ...), or a file with one of them on each line.
 
 --where and --percent take a subset: some rows to start from, the rows that
-reference them, and all rows that these reference, so that every foreign key
-stays valid. --rows and --max-size take the largest percentage that fits into a
-number of rows, or into a size before compression. docs/sanitizing.md explains
-the rules. These flags replace the subset of the target's configuration.
+reference them, and every row that any of these rows references, so that every
+foreign key stays valid. --rows and --max-size take the largest percentage that
+fits into a number of rows, or into a size before compression.
+docs/sanitizing.md explains the rules. These flags replace the subset of the
+target's configuration.
 
 --table, --schema, --exclude-table, --exclude-data and --exclude-extension take
 patterns: * matches any characters, ? matches one, and inside double quotes both
@@ -38,7 +39,7 @@ object are left out too, and build lists them. --table and --schema replace the
 lists in the target's configuration; the other flags add to its lists.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
 			"name=$(snapcli build shop --quiet)",
-			"a tenth of the customers, and the rows that belong to them", "snapcli build shop --percent 10",
+			"about a tenth of the rows of each table", "snapcli build shop --percent 10",
 			"a subset that fits on a laptop", "snapcli build shop --max-size 200MB",
 			"leave out some tables, and the rows of another",
 			"snapcli build shop --exclude-table 'log_*' --exclude-data sessions",
@@ -71,7 +72,7 @@ func subsetFlags(cmd *cobra.Command, o *local.BuildOptions, where *[]string) {
 		"take only rows of a table that satisfy a condition, as TABLE=CONDITION, and the rows that belong to them; "+
 			"can be repeated")
 	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent",
-		"take about this percentage of the rows, and the rows that belong to them")
+		"take about this percentage of each table's rows, and the rows that they reference")
 	cmd.Flags().Int64Var(&o.Subset.Rows, "rows", 0, "take a subset of up to about this number of rows")
 	cmd.Flags().StringVar(&o.Subset.MaxSize, "max-size", "",
 		"take a subset of up to about this size before compression, such as 200MB")

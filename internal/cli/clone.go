@@ -94,7 +94,7 @@ The URL has no password unless you add --with-password.`,
 	f.addTTL(cmd)
 	cmd.Flags().StringVar(&f.Name, "name", "", "name of the clone (default: the target's name and a number)")
 	cmd.Flags().IntVar(&f.Count, "count", 1, "how many clones to make; several are named NAME-1, NAME-2 and so on")
-	cmd.Flags().StringVar(&from, "from", "", "clone to branch, instead of loading a snapshot")
+	cmd.Flags().StringVar(&from, "from", "", "name of the clone to branch from, instead of loading a snapshot")
 	cmd.Flags().BoolVar(&terminate, "terminate", false, "with --from: end other connections to that clone")
 	cmd.Flags().BoolVar(&withPassword, "with-password", false, "print the URL with its password")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.completeClones)

@@ -31,10 +31,11 @@ func (a *app) shareCommand() *cobra.Command {
 		Use:   "share SNAPSHOT-ID...",
 		Short: "Share with your organization, a group or another organization",
 		Long: `Share lets more people see and pull a snapshot. Without --group or --org, these
-are all members of your organization. --group shares it with an SSO group, --org
-with another organization, read-only. Both can be repeated and combined: a
-snapshot is shared with all of them, or with none if one is refused. With
---expires-in, these shares end automatically, according to the service's clock.
+are all members of your organization. --group shares it with an SSO group. --org
+shares it with another organization, whose members can pull the snapshot but not
+change or share it. Both can be repeated and combined: a snapshot is shared with
+all of them, or with none if one is refused. With --expires-in, these shares end
+automatically, according to the service's clock.
 
 Sharing never changes the snapshot. Sharing again replaces the expiry: without
 --expires-in, the share then never ends. --with-schema lets the other

@@ -30,12 +30,13 @@ database before it replaces the destination, so that a failure changes nothing.
 With --in-place, it runs in the destination itself. With --only, it does not
 run.
 
---into-existing replaces the content of a database that exists, so that the user
-needs no permission to create or drop that database. On PostgreSQL, load fills
-new schemas next to the old ones and exchanges them in one transaction. On MySQL
-and MariaDB, load exchanges all tables in one statement; for this, the user
-needs permission to create temporary databases named snapcli_*. A failure
-changes nothing. Load is refused if the user lacks a permission that it needs.
+--into-existing replaces the content of a database that exists, so that the
+database user needs no permission to create or drop that database. On
+PostgreSQL, load fills new schemas next to the old ones and exchanges them in
+one transaction. On MySQL and MariaDB, load exchanges all tables in one
+statement; for this, the database user needs permission to create temporary
+databases named snapcli_*. A failure changes nothing. Load is refused if the
+database user lacks a permission that it needs.
 
 --in-place first removes the old content and then fills the database. If that
 fails, the database is left empty or partly filled until a load succeeds.
@@ -112,7 +113,7 @@ type loadView struct {
 	Seconds     float64 `json:"seconds"`
 
 	Provenance provenanceView `json:"provenance"`
-	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs of a foreign snapshot that were not loaded"`
+	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs not loaded, because the snapshot is from another organization or of unknown origin"`
 }
 
 func (a *app) load(ctx context.Context, agent *local.Agent, target string, o local.LoadOptions, yes bool) error {

@@ -15,7 +15,7 @@ func (a *app) pullCommand() *cobra.Command {
 	var o local.PullOptions
 	var from placeFlags
 	cmd := &cobra.Command{
-		Use:   "pull TARGET --cloud",
+		Use:   "pull TARGET [--cloud]",
 		Short: "Pull a snapshot from the cloud service, or from a storage profile",
 		Long: `Pull downloads a cloud snapshot through a presigned URL, verifies every byte and
 keeps it on this machine. It pulls the newest snapshot of the target that you

@@ -22,10 +22,10 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run a command with a database of its own",
 		Long: `Run makes a clone of a target (or uses a copy that ` + "`snapcli clones warm`" + `
 prepared), runs a command with the clone, and drops the clone when the command
-ends, even after Ctrl-C. The command gets DATABASE_URL and the variables of psql
-(PGHOST, PGDATABASE and so on) or mysql. Its output and exit code pass through,
-and it receives the signals that are sent to snapcli. If the run is killed, the
-next snapcli command drops its database.
+ends, even after Ctrl-C. The command's environment has DATABASE_URL and the
+variables that psql (PGHOST, PGDATABASE and so on) or mysql reads. Its output
+and exit code pass through, and it receives the signals that are sent to
+snapcli. If snapcli is killed, the next snapcli command drops the clone.
 
 With a single target in the configuration, TARGET can be omitted.`,
 		Example: examples(
