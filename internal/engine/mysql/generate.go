@@ -54,7 +54,7 @@ func errNoDescription() error {
 
 func badSchema(format string, args ...any) error {
 	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot's description of its database is invalid: " +
-		fmt.Sprintf(format, args...), Hint: "ask for a rebuilt snapshot"}
+		fmt.Sprintf(format, args...), Hint: "ask the snapshot's author to rebuild it"}
 }
 
 // checkName returns an error for a name that a server could misinterpret. For example, servers

@@ -6,7 +6,7 @@
 // database on the destination's server. One RENAME TABLE statement then replaces the old tables
 // with the new ones, because these servers cannot rename a database. Views, routines, triggers and
 // events cannot be renamed either. They are created immediately afterwards from a journal. If the
-// load is killed, the next load completes the journal.
+// load is killed, the next load creates the remaining ones from the journal.
 package mysql
 
 import (

@@ -13,9 +13,9 @@ import (
 	"snap/internal/engine"
 )
 
-// A load creates three databases next to the destination: for the new tables, for the old tables
-// after the swap, and for the journal of the swap. Their names consist of one of these prefixes and
-// the load's id.
+// A load creates three databases next to the destination: one for the new tables, one for the old
+// tables after the swap, and one for the journal of the swap. Their names consist of one of these
+// prefixes and the load's id.
 const (
 	scratchPrefix       = "snapcli_scratch_"
 	replacedPrefix      = "snapcli_replaced_"
@@ -51,7 +51,8 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	existing, err := queryStrings(ctx, s.lock, "SELECT schema_name FROM information_schema.schemata WHERE "+
 		"schema_name = ?", s.dest.name)
-	if err == nil && len(existing) == 0 { // if it exists, MySQL would wait for sessions that read from it
+	// CREATE DATABASE IF NOT EXISTS would wait for sessions that read from an existing database.
+	if err == nil && len(existing) == 0 {
 		_, err = s.lock.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.dest.name)+s.charsetClause())
 	}
 	if err != nil {
@@ -63,8 +64,8 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	err = s.exchange(ctx)
 	// The new tables may be in place, so an interruption must not leave the next steps half done.
 	ctx = context.WithoutCancel(ctx)
-	if recovered := recoverSwap(ctx, s.server, s.dest, s.id); recovered != nil {
-		return errors.Join(err, setAside(ctx, s.server, s.dest, s.id, recovered))
+	if recoverErr := recoverSwap(ctx, s.server, s.dest, s.id); recoverErr != nil {
+		return errors.Join(err, setAside(ctx, s.server, s.dest, s.id, recoverErr))
 	}
 	if err != nil {
 		return err
@@ -113,8 +114,8 @@ func (s *scratch) exchange(ctx context.Context) error {
 // exchangeLock returns the name of the lock that the load with this id holds during its exchange.
 func exchangeLock(id string) string { return id + "_exchange" }
 
-// waitForExchange waits until the server runs no statement of the exchange that the load with this
-// id began. After 30 seconds, it returns a conflict.
+// waitForExchange waits until the server no longer runs the exchange of the load with this id.
+// After 30 seconds, it returns a conflict.
 func waitForExchange(ctx context.Context, server *sql.DB, id string) error {
 	var free sql.NullInt64
 	err := server.QueryRowContext(ctx, "SELECT CASE WHEN get_lock(?, 30) = 1 THEN release_lock(?) END",

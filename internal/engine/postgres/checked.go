@@ -101,7 +101,7 @@ func notRestored(e dumpEntry, why string) error {
 	return &snap.Error{
 		Code:   snap.CodeInvalid,
 		Detail: fmt.Sprintf("the snapshot's %s %q cannot be loaded: %s", strings.ToLower(e.desc), e.tag, why),
-		Hint:   "load the snapshot without programs, or ask for a rebuilt snapshot; nothing was replaced",
+		Hint:   "load the snapshot without programs, or ask the snapshot's author to rebuild it; nothing was replaced",
 	}
 }
 

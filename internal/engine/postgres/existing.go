@@ -24,11 +24,11 @@ import (
 
 // existing is the database whose content a load replaces.
 type existing struct {
-	place       database
-	tx          pgx.Tx // the transaction of the whole load; nil if the database is filled in place
+	dest        database // the database that the load fills
+	tx          pgx.Tx   // the transaction of the whole load; nil if the database is filled in place
 	conn        *pgx.Conn
 	lockTimeout time.Duration
-	server      int
+	serverMajor int // major version of the server
 	content     content
 	o           engine.Options
 }
@@ -44,14 +44,14 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 	if err != nil {
 		return nil, err
 	}
-	x := &existing{place: d, conn: conn, o: o, lockTimeout: e.LockTimeout}
+	x := &existing{dest: d, conn: conn, o: o, lockTimeout: e.LockTimeout}
 	if x.lockTimeout == 0 {
 		x.lockTimeout = defaultLockTimeout
 	}
 	if o.Into == engine.Existing {
 		o.Jobs = 1
 	}
-	s := &scratch{place: d, db: d, admin: conn, o: o, size: dump.Size, trust: dump.Trust, into: x}
+	s := &scratch{dest: d, db: d, admin: conn, o: o, size: dump.Size, trust: dump.Trust, into: x}
 	if err = d.requireDirect(ctx, conn); err == nil {
 		err = checkGrants(ctx, conn, dump, o)
 	}
@@ -74,8 +74,8 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 	return s, nil
 }
 
-// begin frees the names of the new content. It renames the old schemas or, if inPlace is set,
-// removes them for good.
+// begin makes room for the new content. It renames the old schemas or, if inPlace is set, removes
+// them for good.
 func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (err error) {
 	if err := x.hold(ctx); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (e
 	if err != nil {
 		return err
 	}
-	x.server = major(server)
-	if x.server >= 14 { // a killed load then ends within seconds, even while the server builds an index
+	x.serverMajor = major(server)
+	if x.serverMajor >= 14 { // a killed load then ends within seconds, even while the server builds an index
 		_, _ = x.conn.Exec(ctx, "SET client_connection_check_interval = '5s'") // fails on some systems
 	}
 	if x.tx, err = x.conn.Begin(ctx); err != nil {
@@ -100,7 +100,7 @@ func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (e
 			"user owns the schema, and it contains no extension")
 	}
 	if x.o.OnlyIfEmpty {
-		if err := x.place.requireEmpty(ctx, x.conn); err != nil {
+		if err := x.dest.requireEmpty(ctx, x.conn); err != nil {
 			return err
 		}
 	}
@@ -116,10 +116,10 @@ func (x *existing) hold(ctx context.Context) error {
 	if _, err := x.conn.Exec(ctx, "SET lock_timeout = '"+x.timeoutSQL()+"'"); err != nil {
 		return err
 	}
-	err := holdName(ctx, x.conn, x.place.name())
+	err := holdName(ctx, x.conn, x.dest.name())
 	if state(err) == stateLocked {
 		return &snap.Error{Code: snap.CodeConflict,
-			Detail: fmt.Sprintf("another load into the database %q is running", x.place.name()),
+			Detail: fmt.Sprintf("another load into the database %q is running", x.dest.name()),
 			Hint:   "try again when it has ended"}
 	}
 	if err != nil {
@@ -146,7 +146,7 @@ func (x *existing) makeRoom(ctx context.Context) error {
 		return err
 	}
 	if !x.o.OnlyIfEmpty {
-		if err := x.exec(ctx, ownLargeObjects); err != nil {
+		if err := x.exec(ctx, deleteOwnLargeObjects); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (x *existing) makeRoom(ctx context.Context) error {
 // createPublic creates the schema public as it is in a new database.
 func (x *existing) createPublic(ctx context.Context) error {
 	right := "USAGE"
-	if x.server < 15 {
+	if x.serverMajor < 15 {
 		right = "ALL"
 	}
 	return x.exec(ctx, "CREATE SCHEMA public", "COMMENT ON SCHEMA public IS 'standard public schema'",
@@ -190,7 +190,9 @@ func (x *existing) exec(ctx context.Context, statements ...string) error {
 	return err
 }
 
-const ownLargeObjects = "SELECT lo_unlink(oid) FROM pg_largeobject_metadata WHERE pg_has_role(lomowner, 'USAGE')"
+// deleteOwnLargeObjects deletes the large objects whose owner's rights the user has.
+const deleteOwnLargeObjects = "SELECT lo_unlink(oid) FROM pg_largeobject_metadata " +
+	"WHERE pg_has_role(lomowner, 'USAGE')"
 
 // withLocks runs a step that needs locks on the old objects. If another session holds such a lock
 // for longer than x.lockTimeout, withLocks returns a conflict that names the session. With
@@ -277,7 +279,7 @@ func (x *existing) dropOld(ctx context.Context, terminate bool) error {
 		return x.exec(ctx, "SET LOCAL client_min_messages = error", "DROP SCHEMA "+strings.Join(old, ", ")+how)
 	})
 	if state(err) == stateDependents && x.o.OnlyIfEmpty {
-		return engine.Filled(strconv.Quote(x.place.name()))
+		return engine.Filled(strconv.Quote(x.dest.name()))
 	}
 	return err
 }
@@ -365,7 +367,7 @@ func (s *scratch) asUser(ctx context.Context) (*pgx.Conn, error) {
 	if s.inTransaction() {
 		return s.into.conn, nil
 	}
-	return s.place.named(s.db.name()).connect(ctx)
+	return s.dest.named(s.db.name()).connect(ctx)
 }
 
 // release closes a session, unless it is the session of the load's transaction.
@@ -383,9 +385,9 @@ type txBeginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// transaction returns the value that begins a transaction in a session: the session itself or, if
-// the whole load is one transaction, that transaction.
-func (s *scratch) transaction(conn *pgx.Conn) txBeginner {
+// beginner returns the value that begins a transaction: the session itself or, if the whole load is
+// one transaction, that transaction.
+func (s *scratch) beginner(conn *pgx.Conn) txBeginner {
 	if s.inTransaction() {
 		return s.into.tx
 	}

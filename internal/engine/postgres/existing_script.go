@@ -58,7 +58,7 @@ func (x *existing) section(ctx context.Context, run restoreRun, args []string, p
 		return failed
 	}
 	if err != nil {
-		return x.place.toolFailure(ctx, "pg_restore", stderr, err)
+		return x.dest.toolFailure(ctx, "pg_restore", stderr, err)
 	}
 	return nil
 }
@@ -102,14 +102,14 @@ var (
 func (x *existing) forServer(text []byte) string {
 	text = restricted.ReplaceAll(text, nil)
 	text = unrestricted.ReplaceAll(text, []byte("\n"))
-	if x.server < 17 {
+	if x.serverMajor < 17 {
 		text = bytes.Replace(text, []byte("\nSET "+unknownSetting+" = 0;\n"), []byte("\n"), 1)
 	}
 	return string(text)
 }
 
 func (x *existing) runScript(ctx context.Context, text string) error {
-	return x.failure(x.place.advised(x.exec(ctx, text), "the PostgreSQL server "+x.place.where()+" failed"))
+	return x.failure(x.dest.advised(x.exec(ctx, text), "the PostgreSQL server "+x.dest.where()+" failed"))
 }
 
 // stateOutOfMemory is the SQLSTATE of a server whose table of locks is full.
@@ -121,13 +121,13 @@ func (x *existing) failure(err error) error {
 	if state(err) == stateOutOfMemory && strings.Contains(message(err), "shared memory") && x.tx != nil {
 		err = &snap.Error{Code: snap.CodeDatabase, Cause: err,
 			Detail: fmt.Sprintf("the PostgreSQL server %s cannot lock all objects of the database in one transaction",
-				x.place.where()),
+				x.dest.where()),
 			Hint: "run ALTER SYSTEM SET max_locks_per_transaction = 1024 and restart the server, or load " +
 				"with --in-place; nothing was changed"}
 	}
-	err = x.place.failure(err)
+	err = x.dest.failure(err)
 	if x.tx == nil && x.o.Into == engine.InPlace && x.content.Schemas != nil {
-		return engine.Incomplete(x.place.name(), err)
+		return engine.Incomplete(x.dest.name(), err)
 	}
 	return err
 }

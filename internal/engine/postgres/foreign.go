@@ -26,10 +26,10 @@ func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpackin
 	run := restoreRun{server: major(server), jobs: s.o.Jobs, properties: info.Properties}
 	if s.into == nil {
 		if err := s.create(ctx, run); err != nil {
-			return s.place.failure(err)
+			return s.dest.failure(err)
 		}
 	}
-	g := newGenerator(u.described, run.server)
+	g := newGenerator(u.described)
 	if err := s.prepare(ctx, g); err != nil {
 		return olderServer(s.db.failure(err), info.ServerVersion, server)
 	}
@@ -41,7 +41,7 @@ func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpackin
 	if err := s.verify(ctx, describedTables(info.Tables, u.described), counts); err != nil {
 		return err
 	}
-	return s.place.failure(s.reassignData(ctx))
+	return s.dest.failure(s.reassignData(ctx))
 }
 
 // describedTables returns the tables of a manifest whose rows are loaded.
@@ -123,7 +123,7 @@ func (s *scratch) createExtensions(ctx context.Context, u *unpacking) error {
 		if err != nil {
 			return err
 		}
-		err = pgx.BeginFunc(ctx, s.transaction(conn), func(pgx.Tx) error { return s.createExtension(ctx, conn, x) })
+		err = pgx.BeginFunc(ctx, s.beginner(conn), func(pgx.Tx) error { return s.createExtension(ctx, conn, x) })
 		s.release(ctx, conn)
 		if err != nil && allowedExtension(x.Name) {
 			return s.db.extensionFailure(x, err)
@@ -147,13 +147,13 @@ func (s *scratch) requireConfined(ctx context.Context) error {
 	err := s.admin.QueryRow(ctx,
 		"SELECT rolsuper, rolcreaterole FROM pg_roles WHERE rolname = current_user").Scan(&super, &creator)
 	if err != nil {
-		return s.place.failure(err)
+		return s.dest.failure(err)
 	}
 	if s.into != nil && (super || creator || s.trust == engine.Foreign) {
 		return &snap.Error{
 			Code: snap.CodeDatabase,
 			Detail: fmt.Sprintf("a load into an existing database runs the snapshot's programs with the privileges of "+
-				"the user %s, which are too many for a snapshot that is not your own", s.place.config.User),
+				"the user %s, which are too many for a snapshot that is not your own", s.dest.config.User),
 			Hint: "for a snapshot of your organization, use the database's owner in the target's URL, without " +
 				"CREATEROLE; or load without --into-existing, or without programs; nothing was changed",
 		}
@@ -161,13 +161,13 @@ func (s *scratch) requireConfined(ctx context.Context) error {
 	if super || s.trust == engine.Foreign {
 		return &snap.Error{
 			Code: snap.CodeDatabase,
-			Detail: "the snapshot's programs need a role of their own, and the server " + s.place.where() +
-				" does not let the user " + s.place.config.User + " create one that can log in",
+			Detail: "the snapshot's programs need a role of their own, and the server " + s.dest.where() +
+				" does not let the user " + s.dest.config.User + " create one that can log in",
 			Hint: "grant CREATEROLE and let roles log in with a password in pg_hba.conf, or load without programs; " +
 				"nothing was replaced",
 		}
 	}
-	s.o.Notify("the snapshot's functions and views are loaded with the privileges of the user " + s.place.config.User +
+	s.o.Notify("the snapshot's functions and views are loaded with the privileges of the user " + s.dest.config.User +
 		", who cannot create a role for them")
 	return nil
 }
@@ -310,7 +310,7 @@ func (s *scratch) largeObjects(ctx context.Context, u *unpacking) error {
 				return err
 			}
 		}
-		return s.db.failure(pgx.BeginFunc(ctx, s.transaction(conn),
+		return s.db.failure(pgx.BeginFunc(ctx, s.beginner(conn),
 			func(tx pgx.Tx) error { return fillObjects(ctx, d, tx) }))
 	})
 	if conn != nil {

@@ -15,20 +15,18 @@ import (
 // numbers in the statements come from a description that [schema.Schema.Check] and
 // [validator.check] have accepted. They are quoted here or by package schema.
 
-// generator writes the statements for one server.
+// generator writes the statements of one description for one server.
 type generator struct {
 	s          *schema.Schema
-	server     int
 	opClasses  map[string]string // the schemas of the server's operator classes, by name
-	collations []string          // the server's built-in collations
+	collations []string          // the names of the server's collations in pg_catalog
 
 	sequences map[schema.Name]*schema.Sequence // the sequences of identity columns, by name
 	err       error
 }
 
-func newGenerator(s *schema.Schema, server int) *generator {
-	g := &generator{s: s, server: server, opClasses: map[string]string{},
-		sequences: map[schema.Name]*schema.Sequence{}}
+func newGenerator(s *schema.Schema) *generator {
+	g := &generator{s: s, opClasses: map[string]string{}, sequences: map[schema.Name]*schema.Sequence{}}
 	all := map[schema.Name]*schema.Sequence{}
 	for i := range s.Sequences {
 		all[s.Sequences[i].Name] = &s.Sequences[i]
@@ -53,7 +51,7 @@ func wrongDescription(format string, args ...any) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
 		Detail: "the snapshot's description of its database is invalid: " + fmt.Sprintf(format, args...),
-		Hint:   "ask for a rebuilt snapshot; nothing was replaced",
+		Hint:   "ask the snapshot's author to rebuild it; nothing was replaced",
 	}
 }
 
@@ -91,7 +89,7 @@ func (g *generator) definitions() (all []string, err error) {
 	}
 	for _, q := range g.s.Sequences {
 		if g.sequences[q.Name] == nil {
-			all = append(all, "CREATE SEQUENCE "+quoteName(q.Name)+g.sequence(q, true))
+			all = append(all, "CREATE SEQUENCE "+quoteName(q.Name)+g.sequenceOptions(q, true))
 		}
 	}
 	domains, err := sortByDependency(g.s.Domains, func(x schema.Domain) schema.Name { return x.Name },
@@ -165,8 +163,9 @@ func sortByDependency[T any](all []T, name func(T) schema.Name, needs func(T) []
 	return sorted, nil
 }
 
-// sequence returns the options of a sequence.
-func (g *generator) sequence(q schema.Sequence, typed bool) string {
+// sequenceOptions returns the options of a sequence. With typed, they include its type, which an
+// identity column takes from the column.
+func (g *generator) sequenceOptions(q schema.Sequence, typed bool) string {
 	var b strings.Builder
 	if typed && q.Type != "" {
 		b.WriteString(" AS " + q.Type)
@@ -287,11 +286,12 @@ func (g *generator) column(c schema.Column) string {
 		kind = "ALWAYS"
 	}
 	q := *g.sequences[*c.Identity.Sequence]
-	return text + " GENERATED " + kind + " AS IDENTITY (SEQUENCE NAME " + quoteName(q.Name) + g.sequence(q, false) + ")"
+	return text + " GENERATED " + kind + " AS IDENTITY (SEQUENCE NAME " + quoteName(q.Name) +
+		g.sequenceOptions(q, false) + ")"
 }
 
-// collation returns the COLLATE clause for a built-in collation of the server. It returns "" for
-// any other collation, which comes from the operating system of the source server.
+// collation returns the COLLATE clause for a collation that this server also has in pg_catalog. It
+// returns "" for one that only the source server has, usually from its operating system.
 func (g *generator) collation(name *schema.Name) string {
 	if !builtinCollation(name) || !slices.Contains(g.collations, name.Name) {
 		return ""
@@ -423,7 +423,8 @@ func (g *generator) foreignKeys() (all []string) {
 	return all
 }
 
-// rest returns the statements for everything that comes after the rows and the indexes.
+// rest returns the statements that come last, after the foreign keys: for sequences, checks that
+// are not validated, replica identities, clustering and comments.
 func (g *generator) rest() (all []string) {
 	for _, q := range g.s.Sequences {
 		if q.Owner != nil && g.sequences[q.Name] == nil {
@@ -458,7 +459,7 @@ func (g *generator) rest() (all []string) {
 	return append(all, g.comments()...)
 }
 
-// comments returns the statements for the comments.
+// comments returns a COMMENT ON statement for each object that has a comment.
 func (g *generator) comments() (all []string) {
 	add := func(object, comment string) {
 		if comment != "" {

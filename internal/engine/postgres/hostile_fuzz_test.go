@@ -164,7 +164,7 @@ func hostileDescription(r *rapid.T) {
 	if err != nil {
 		return
 	}
-	g := newGenerator(s, 15)
+	g := newGenerator(s)
 	g.opClasses["int4_ops"], g.collations = "pg_catalog", []string{"C"}
 	all, err := g.definitions()
 	if err != nil {

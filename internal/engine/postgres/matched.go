@@ -53,7 +53,7 @@ func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
 
 func wrongDump(why string) error {
 	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot's rows do not match its description: " + why,
-		Hint: "ask for a rebuilt snapshot; nothing was replaced"}
+		Hint: "ask the snapshot's author to rebuild it; nothing was replaced"}
 }
 
 // matchedBlock returns the block for loading a table's rows. Its columns are in the dump's order.

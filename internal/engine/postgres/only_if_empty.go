@@ -65,7 +65,7 @@ func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uin
 		case <-time.After(time.Millisecond):
 		}
 	}
-	err := s.place.requireEmpty(ctx, conn)
+	err := s.dest.requireEmpty(ctx, conn)
 	if err != nil {
 		_, _ = conn.Exec(ctx, "SELECT pg_cancel_backend($1)", renaming) // if this fails, the rename times out
 	}

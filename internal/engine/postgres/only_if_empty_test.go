@@ -121,7 +121,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 func TestFilledWhileRenamed(t *testing.T) {
 	t.Parallel()
 	to, s := loadedOnlyIfEmpty(t)
-	looking, err := s.place.connect(t.Context())
+	looking, err := s.dest.connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 		admin.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
-	s := &scratch{place: d, admin: admin, o: o, size: dump.Size}
+	s := &scratch{dest: d, admin: admin, o: o, size: dump.Size}
 	err = checkGrants(ctx, admin, dump, o)
 	if err == nil {
 		err = s.fill(ctx, e, dump)
@@ -57,7 +57,7 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 // scratch is a database on the destination's server. While the database is in use, admin holds an
 // advisory lock on its name, so that the database is not mistaken for a leftover.
 type scratch struct {
-	place   database // the destination
+	dest    database // the destination
 	db      database // the scratch database, or the destination if into is set
 	admin   *pgx.Conn
 	created bool
@@ -142,7 +142,7 @@ func (s *scratch) serverVersion(ctx context.Context) (server string, err error) 
 	if server, err = version(ctx, s.admin); err == nil && s.into == nil {
 		err = sweep(ctx, s.admin)
 	}
-	return server, s.place.failure(err)
+	return server, s.dest.failure(err)
 }
 
 // restoreDump restores the dump. For a load into a scratch database, it first creates that
@@ -150,13 +150,13 @@ func (s *scratch) serverVersion(ctx context.Context) (server string, err error) 
 func (s *scratch) restoreDump(ctx context.Context, run restoreRun, u *unpacking) (map[[2]string]int64, error) {
 	if s.created {
 		if _, err := s.admin.Exec(ctx, dropStatement(s.db.name())); err != nil {
-			return nil, s.place.failure(err)
+			return nil, s.dest.failure(err)
 		}
 		s.created = false
 	}
 	if s.into == nil {
 		if err := s.create(ctx, run); err != nil {
-			return nil, s.place.failure(err)
+			return nil, s.dest.failure(err)
 		}
 	}
 	return s.restoreParts(ctx, run, u)
@@ -220,8 +220,8 @@ func randomName(prefix string) string {
 
 // create creates the empty scratch database. Only its owner can connect to it.
 func (s *scratch) create(ctx context.Context, run restoreRun) error {
-	if s.place.isClone() { // if this process is killed, Drop then waits for its session on the server
-		if err := holdName(ctx, s.admin, s.place.name()); err != nil {
+	if s.dest.isClone() { // if this process is killed, Drop then waits for its session on the server
+		if err := holdName(ctx, s.admin, s.dest.name()); err != nil {
 			return err
 		}
 	}
@@ -240,7 +240,7 @@ func (s *scratch) create(ctx context.Context, run restoreRun) error {
 	}
 	err = createLike(ctx, s.admin, name, tablespace, run.properties)
 	// If the server has not responded, it may still create the database.
-	s.db, s.created = s.place.named(name), err == nil || state(err) == ""
+	s.db, s.created = s.dest.named(name), err == nil || state(err) == ""
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (s *scratch) create(ctx context.Context, run restoreRun) error {
 	for _, limit := range limits(run.server) { // pg_restore does not set all of them
 		statements = append(statements, "ALTER ROLE CURRENT_USER IN DATABASE "+id+" SET "+limit+" = 0")
 	}
-	if s.place.local() && s.o.Jobs >= runtime.NumCPU() && !run.oneTable {
+	if s.dest.local() && s.o.Jobs >= runtime.NumCPU() && !run.oneTable {
 		// The jobs already use every core, so that parallel workers only slow them down.
 		statements = append(statements, "ALTER DATABASE "+id+" SET max_parallel_maintenance_workers = 0")
 	}
@@ -271,7 +271,7 @@ func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
 	err = s.admin.QueryRow(ctx,
 		`SELECT coalesce(max(format(' TABLESPACE %I', spcname)), '') FROM pg_database d
 		JOIN pg_tablespace t ON t.oid = dattablespace
-		WHERE datname = $1 AND has_tablespace_privilege(t.oid, 'CREATE')`, s.place.name()).Scan(&clause)
+		WHERE datname = $1 AND has_tablespace_privilege(t.oid, 'CREATE')`, s.dest.name()).Scan(&clause)
 	return clause, err
 }
 
@@ -319,7 +319,7 @@ var omitFlags = []string{"--no-owner", "--no-privileges", "--no-tablespaces", "-
 type restoreRun struct {
 	tool   tool
 	file   string
-	server int
+	server int // major version
 	jobs   int
 
 	properties map[string]string // of the scratch database
@@ -384,6 +384,7 @@ func (s *scratch) verify(ctx context.Context, want []engine.Table, counts map[[2
 	return s.db.failure(s.analyze(ctx, conn))
 }
 
+// URL implements [engine.Scratch].
 func (s *scratch) URL() string { return s.db.url() }
 
 // Run implements [engine.Scratch].
@@ -460,14 +461,14 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 		return nil
 	}
 	if s.created && s.admin.IsClosed() {
-		if s.admin, err = s.place.maintenance(ctx); err != nil {
+		if s.admin, err = s.dest.maintenance(ctx); err != nil {
 			return err
 		}
 		// The server may still be creating the database until the first session has ended.
 		wait, cancel := context.WithTimeout(ctx, longWait)
 		defer cancel()
 		if err := holdName(wait, s.admin, s.db.name()); err != nil {
-			return s.place.failure(err)
+			return s.dest.failure(err)
 		}
 	}
 	if s.created {
@@ -476,7 +477,7 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 	err = cmp.Or(err, s.dropLoader(ctx))
 	s.admin.Close(ctx)
 	s.admin = nil
-	return s.place.failure(err)
+	return s.dest.failure(err)
 }
 
 // holdName takes the advisory lock on a name, which marks the database or role with that name as in

@@ -118,7 +118,7 @@ func (s *scratch) reassignData(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil
 	}
-	s.db = s.place.named(s.db.name())
+	s.db = s.dest.named(s.db.name())
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+s.db.quoted()+" OWNER TO CURRENT_USER"); err != nil {
 		return err
 	}

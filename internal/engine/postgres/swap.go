@@ -28,12 +28,12 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if s.into != nil {
 		return s.into.failure(s.into.swap(ctx, terminate))
 	}
-	if err := requireDroppable(ctx, s.admin, s.place.name()); err != nil {
-		return s.place.failure(err)
+	if err := requireDroppable(ctx, s.admin, s.dest.name()); err != nil {
+		return s.dest.failure(err)
 	}
 	old := randomName("snapcli_replaced_")
 	if err := holdName(ctx, s.admin, old); err != nil {
-		return s.place.failure(err)
+		return s.dest.failure(err)
 	}
 	const attempts = 5
 	var replaced bool
@@ -45,7 +45,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 		}
 	}
 	if err != nil {
-		return s.place.failure(err)
+		return s.dest.failure(err)
 	}
 	s.created, s.loader = false, loader{}
 	if replaced {
@@ -56,16 +56,16 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 
 // attempt tries once to exchange the databases. It reports whether there was an old database.
 func (s *scratch) attempt(ctx context.Context, old string, terminate bool) (exists bool, err error) {
-	if exists, err = databaseExists(ctx, s.admin, s.place.name()); err != nil {
+	if exists, err = databaseExists(ctx, s.admin, s.dest.name()); err != nil {
 		return false, err
 	}
 	watcher := s.admin
 	if exists && s.o.OnlyIfEmpty {
-		if watcher, err = s.place.connect(ctx); err != nil {
+		if watcher, err = s.dest.connect(ctx); err != nil {
 			return false, err
 		}
 		defer watcher.Close(context.WithoutCancel(ctx))
-		if err := s.place.requireEmpty(ctx, watcher); err != nil { // before disconnectOthers ends sessions
+		if err := s.dest.requireEmpty(ctx, watcher); err != nil { // before disconnectOthers ends sessions
 			return false, err
 		}
 	}
@@ -111,14 +111,14 @@ func requireDroppable(ctx context.Context, admin *pgx.Conn, database string) err
 // disconnectOthers returns a conflict if others are connected to the old database. With terminate,
 // it ends their connections instead. conn may be connected to the old database.
 func (s *scratch) disconnectOthers(ctx context.Context, conn *pgx.Conn, terminate bool) error {
-	others, err := connections(ctx, conn, s.place.name())
+	others, err := connections(ctx, conn, s.dest.name())
 	if err != nil || len(others) == 0 {
 		return err
 	}
 	if !terminate {
-		return engine.InUse(snap.Postgres, strconv.Quote(s.place.name()), others)
+		return engine.InUse(snap.Postgres, strconv.Quote(s.dest.name()), others)
 	}
-	return disconnectAll(ctx, conn, s.place.name())
+	return disconnectAll(ctx, conn, s.dest.name())
 }
 
 // disconnectAll ends the other connections to a database.
@@ -136,11 +136,11 @@ func (s *scratch) exchange(ctx context.Context, watcher *pgx.Conn, exists bool, 
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
-	scratch, place := s.db.quoted(), s.place.quoted()
+	scratch, place := s.db.quoted(), s.dest.quoted()
 	statements := append(s.retireLoader(), "ALTER DATABASE "+scratch+" RESET ALL",
 		"ALTER ROLE CURRENT_USER IN DATABASE "+scratch+" RESET ALL", "COMMENT ON DATABASE "+scratch+" IS NULL")
 	if exists {
-		inherited, err := inheritProperties(ctx, tx, s.place.name(), scratch)
+		inherited, err := inheritProperties(ctx, tx, s.dest.name(), scratch)
 		if err != nil {
 			return err
 		}

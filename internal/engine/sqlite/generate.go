@@ -234,7 +234,7 @@ func createVirtual(t schema.Table) (string, error) {
 		return "", &snap.Error{
 			Code:   snap.CodeCorrupt,
 			Detail: fmt.Sprintf("the snapshot's description of the virtual table %q is not supported", t.Name.Name),
-			Hint:   "ask for a rebuilt snapshot",
+			Hint:   "ask the snapshot's author to rebuild it",
 		}
 	}
 	return "CREATE VIRTUAL TABLE " + quote(t.Name.Name) + " USING " + t.Virtual + "(" + strings.Join(args, ", ") +

@@ -35,7 +35,8 @@ func (Engine) Restore(ctx context.Context, raw string, d engine.Dump, o engine.O
 	return s, nil
 }
 
-// scratch is a database file in the folder of the database that it will replace.
+// scratch is a database file that is filled from a dump. Unless it is temporary, it is in the
+// folder of the database that it will replace.
 type scratch struct {
 	place string // path of the database to replace
 	path  string // of the scratch file; "" after the swap
@@ -200,6 +201,7 @@ func damaged(reason string, err error) error {
 	}
 }
 
+// URL implements [engine.Scratch].
 func (s *scratch) URL() string { return URLOf(s.path) }
 
 // Run implements [engine.Scratch]. No trigger fires. Deleted content stays in the file until Scrub
