@@ -73,9 +73,9 @@ type Held struct {
 func (h Held) Release() { h.release() }
 
 // Create creates a clone from its template. It first creates the template if there is none, or if
-// somebody changed it. For kind Run, it uses a warm clone instead if there is one. The caller must
-// release the result. Create fails with conflict if the name is in use, and with quota_exceeded if
-// the target has too many clones.
+// the template's content no longer matches its seal. For kind Run, it uses a warm clone instead if
+// there is one. The caller must release the result. Create fails with conflict if the name is in
+// use, and with quota_exceeded if the target has too many clones.
 func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
 	h, err := r.reserve(ctx, q, "")
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *Registry) reserve(ctx context.Context, q Request, from string) (h Held,
 	return h, err
 }
 
-// numbered returns base with the first number that makes it a name that no clone has.
+// numbered returns the first of the names base-1, base-2 and so on that no clone has.
 func (rec *record) numbered(base string) string {
 	for n := 1; ; n++ {
 		if name := fmt.Sprintf("%s-%d", base, n); rec.named(name) == nil {
@@ -198,8 +198,9 @@ func (r *Registry) fromTemplate(ctx context.Context, q Request, to string) (left
 	})
 }
 
-// finish records that a new clone is ready. Its lifetime begins now, because loading a template can
-// take longer than a short lifetime. If creating the clone failed, finish removes its remains.
+// finish records that a new clone is ready. The clone's lifetime starts at this moment, because
+// loading a template can take longer than the lifetime itself. If creating the clone failed, finish
+// removes its remains.
 func (r *Registry) finish(ctx context.Context, h Held, err error) (Held, error) {
 	if err == nil {
 		h.Clone, err = r.changeClone(h.ID, func(c *Clone) {
@@ -375,7 +376,7 @@ func (r *Registry) Forget(name string) (Clone, error) {
 	return c, r.forget(c.ID)
 }
 
-// DropHeld drops a clone whose lock the caller holds, and releases it.
+// DropHeld drops a clone whose lock the caller holds, and releases the lock.
 func (r *Registry) DropHeld(ctx context.Context, h Held) error {
 	defer h.release()
 	return r.drop(ctx, h.Clone)
@@ -456,9 +457,9 @@ func (r *Registry) describe(ctx context.Context, all []Listed, on []int) {
 	}
 }
 
-// Count returns the number of warm clones with a source's content that are ready or being created
-// and have not expired.
-func (r *Registry) Count(s Source) (n int, err error) {
+// CountWarm returns the number of warm clones with a source's content that are ready or being
+// created and have not expired.
+func (r *Registry) CountWarm(s Source) (n int, err error) {
 	rec, err := r.read()
 	for _, c := range rec.Clones {
 		if c.Kind == Warm && c.Source.same(s) && !r.expired(c) {

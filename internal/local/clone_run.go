@@ -53,7 +53,7 @@ func (a *Agent) WarmClones(ctx context.Context, target string, n int, o CloneOpt
 	}
 	q.Kind = clone.Warm
 	for made < n { // copies with a short lifetime may expire in the meantime
-		have, err := a.clones().Count(q.Source)
+		have, err := a.clones().CountWarm(q.Source)
 		if err != nil || have >= n {
 			return made, err
 		}

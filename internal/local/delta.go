@@ -31,7 +31,7 @@ import (
 const (
 	minDeltaFile  = 128 << 10 // bytes; smaller files are transferred whole
 	maxDeltaBases = 20        // maximum number of local snapshots that are offered as a base
-	maxDeltaPolls = 120       // seconds that a pull waits for the service to make a delta
+	maxDeltaPolls = 120       // maximum number of polls, one a second, while the service makes a delta
 )
 
 // sentDelta describes a delta that the service has accepted.
@@ -69,25 +69,26 @@ func deltaLimit(s Snapshot) int64 {
 }
 
 // pushDelta pushes a snapshot as a delta from an earlier snapshot that the service and this machine
-// both have. It returns nil if the whole file must be pushed.
+// both have. It returns nil if it pushed no delta.
 func (a *Agent) pushDelta(ctx context.Context, c *api.Client, s Snapshot, o transfer.Options, p Progress) (*sentDelta,
 	error) {
 	if s.Size < minDeltaFile {
 		return nil, nil
 	}
 	sent, err := a.tryPushDelta(ctx, c, s, o, p)
-	return sent, a.giveUp(ctx, err)
+	if err != nil {
+		return nil, a.fallBack(ctx, err)
+	}
+	return sent, nil
 }
 
-// giveUp handles the end of an attempt to use a delta. It returns an error only if the context has
-// ended. After any other error, the whole file is transferred.
-func (a *Agent) giveUp(ctx context.Context, err error) error {
+// fallBack handles the error of an attempt to use a delta. It returns an error only if the context
+// has ended. After any other error, the whole file is transferred.
+func (a *Agent) fallBack(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
-		a.log.Debug("the whole file is transferred instead of a delta", "error", err)
-	}
+	a.log.Debug("the whole file is transferred instead of a delta", "error", err)
 	return nil
 }
 
@@ -196,7 +197,7 @@ func openUnlocked(s Snapshot, ids []age.Identity) (*archive.Reader, error) {
 
 func deltaFile(s Snapshot) delta.File { return delta.File{Size: s.Size, SHA256: s.SHA256} }
 
-// pulledDelta describes a pull that used a delta.
+// pulledDelta is the result of an attempt to pull a delta.
 type pulledDelta struct {
 	fetched     int64           // bytes of the delta; 0 if the whole file must be pulled
 	certificate json.RawMessage // of the snapshot

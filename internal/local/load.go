@@ -16,7 +16,7 @@ type LoadOptions struct {
 	Snapshot  string                // name; "" is the snapshot most recently built, sanitized or pulled
 	Type      snap.Type             // "" is any type
 	Chosen    func(Snapshot)        // called with the chosen snapshot if none was named; may be nil
-	Confirm   func(Preflight) error // called before anything is replaced; an error stops the load; nil agrees
+	Confirm   func(Preflight) error // called before anything is replaced; an error stops the load; a nil Confirm agrees
 	Agreed    bool                  // the user agreed to lose whatever the destination contains when it is replaced
 	Terminate bool                  // end other connections to the destination
 	Force     bool                  // load even into a destination that is marked as production or looks like it
@@ -25,7 +25,8 @@ type LoadOptions struct {
 	Identity  []string // files of private keys for decryption; nil: those of the configuration
 
 	// WithPrograms loads the programs of a foreign snapshot too, each after a check. Trust is
-	// called if the author is not trusted yet; nil refuses.
+	// called if the author is not trusted yet, and an error from it stops the load. A nil Trust
+	// refuses.
 	WithPrograms bool
 	Trust        func(Preflight) error
 
@@ -172,7 +173,7 @@ func (a *Agent) confirm(ready Preflight, d engine.Dump, o LoadOptions) error {
 func (a *Agent) refill(ctx context.Context, d engine.Dump, to database, ready Preflight, o LoadOptions,
 	p Progress) ([]engine.Table, error) {
 	filler, ok := to.engine.(engine.Refiller)
-	if !ok || !ready.Loses() { // the user was not asked, so a table that was created since must not be filled
+	if !ok || !ready.Loses() { // the user was not asked, so tables created in the meantime must not be filled
 		why := "does not exist"
 		if ready.Exists {
 			why = "is empty"

@@ -26,7 +26,7 @@ func (a *Agent) storeDelta(ctx context.Context, store *profile.Profile, s Snapsh
 	}
 	stored, err := a.tryStoreDelta(ctx, store, s, p)
 	if err != nil {
-		return nil, a.giveUp(ctx, err)
+		return nil, a.fallBack(ctx, err)
 	}
 	return stored, nil
 }

@@ -99,7 +99,7 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 	if wanted.delta != nil && wanted.Size >= minDeltaFile {
 		got, failed := wanted.delta(s.Path)
 		if failed != nil {
-			got, err = pulledDelta{}, transfer.Interrupted(ctx, "the pull", a.giveUp(ctx, failed))
+			got, err = pulledDelta{}, transfer.Interrupted(ctx, "the pull", a.fallBack(ctx, failed))
 		}
 		moved, s.Certificate = got.fetched, got.certificate
 	}

@@ -33,13 +33,14 @@ type PushResult struct {
 	Moved  int64 // bytes transferred
 	Exists bool  // the cloud already had the snapshot; nothing was sent
 
-	Base      string // name of the snapshot that the pushed delta starts from; empty if the whole file was pushed
+	Base      string // name of the snapshot that the pushed delta starts from; empty if no delta was pushed
 	Unchanged bool   // the data equals that of Base
 	Elapsed   time.Duration
 }
 
-// Push uploads a local snapshot to the cloud, where it is private at first (SPEC 3). An interrupted
-// push resumes where it stopped. For a snapshot that is already there, no bytes are transferred.
+// Push uploads a local snapshot to the cloud, where it is private unless a channel shares it (SPEC
+// 3). An interrupted push resumes where it stopped. For a snapshot that is already there, no bytes
+// are transferred.
 func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOptions, p Progress) (PushResult, error) {
 	started := a.now()
 	s, err := a.chosen(target, o)
@@ -112,7 +113,7 @@ func (a *Agent) chosen(target string, o PushOptions) (Snapshot, error) {
 		return Snapshot{}, err
 	case s.Target != target:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s belongs to the target %q", s.Name, s.Target),
-			fmt.Sprintf("name that target: %q", s.Target))
+			fmt.Sprintf("use the target %s instead of %s", snap.ShellWord(s.Target), snap.ShellWord(target)))
 	case o.Type != "" && s.Type != o.Type:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type), "omit --type")
 	}

@@ -34,7 +34,7 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) error {
 		})
 }
 
-// push uploads a local snapshot, which is private at first.
+// push uploads a local snapshot, which is private unless a channel shares it.
 func (s *Server) push(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
 	if err != nil {
