@@ -35,17 +35,17 @@ func (o Outline) Size() int64 {
 	return n
 }
 
-// A content may have fewBlocks blocks, and one more for each minBlock bytes, but never more than
-// maxBlocks. [Writer] reaches maxBlocks at 2 TiB. A hostile file needs only a few bytes for each of
-// its blocks.
+// A file's content may have fewBlocks blocks, and one more for each minBlock bytes, but never more
+// than maxBlocks. [Writer] reaches maxBlocks at 2 TiB. A hostile file needs only a few bytes for
+// each of its blocks.
 const (
 	fewBlocks = 1024
 	minBlock  = 64 << 10
 	maxBlocks = 2 << 20
 )
 
-// ErrLoads means that [Content.LimitLoads] ended the reading.
-var ErrLoads = errors.New("the content is read too often")
+// ErrLoads is returned when reading exceeds the limit of [Content.LimitLoads].
+var ErrLoads = errors.New("reading the content would load too many blocks")
 
 // maxCached is the maximum number of bytes of decompressed blocks that a [Content] keeps.
 const maxCached = 16 << 20
@@ -60,7 +60,7 @@ type Content struct {
 	end    int64 // of the sections' content
 	unpack unpacker
 	cached []cachedBlock // the most recently used block is last
-	kept   int
+	kept   int           // bytes of content in cached
 	loads  int64
 	limit  int64  // blocks that may be loaded; 0 means any number
 	textAt int64  // where the loaded piece of the manifest begins
@@ -82,7 +82,7 @@ type cachedBlock struct {
 
 // Content returns the content of the file, or of the file inside an unlocked one. It fails with
 // [snap.CodeInvalid] for a locked file, for one of an older format and for one with too many
-// blocks, and with corrupt_snapshot for a file whose blocks do not match its manifest.
+// blocks, and with [snap.CodeCorrupt] for a file whose blocks do not match its manifest.
 func (r *Reader) Content(ctx context.Context) (*Content, error) {
 	if r.sealed != nil && r.sealed.inside != nil {
 		return r.sealed.inside.Content(ctx)
@@ -243,10 +243,10 @@ func (c *Content) block(i int) ([]byte, error) {
 	return content, nil
 }
 
-// Rebuild writes a file again from its content. The result is equal byte for byte if [Encoder]
-// wrote the original, so the caller must compare the checksum. content yields the bytes that the
-// outline describes, and may end with an error. Blocks that come from another file (see
-// [Compressed]) are not compressed again.
+// Rebuild writes a file again from its content. The result equals the original byte for byte only
+// if [Encoder] wrote the original, so the caller must compare the checksums. content yields the
+// bytes that the outline describes, and may end with an error. Blocks that come from another file
+// (see [Compressed]) are not compressed again.
 func Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary, error) {
 	w, err := NewWriter(dst, 0)
 	if err != nil {
@@ -283,31 +283,31 @@ func (o Outline) Check() error {
 	return nil
 }
 
-// Block compresses content of at most 1 MiB in the same way as the blocks of a section. It is not
-// safe for concurrent use.
-type Block struct {
+// BlockCoder compresses and decompresses content of at most 1 MiB in the same way as the blocks of
+// a section. It is not safe for concurrent use.
+type BlockCoder struct {
 	packer   *packer
 	unpacker unpacker
 }
 
-// NewBlock returns a Block.
-func NewBlock() (*Block, error) {
+// NewBlockCoder returns a coder, which the caller must close.
+func NewBlockCoder() (*BlockCoder, error) {
 	e, err := newEncoders(1)
 	if err != nil {
 		return nil, err
 	}
 	dec, err := newBlockDecoder(1)
-	return &Block{newPacker(e), unpacker{zstd: dec}}, err
+	return &BlockCoder{newPacker(e), unpacker{zstd: dec}}, err
 }
 
 // Close frees the encoder and the decoder.
-func (b *Block) Close() error {
+func (b *BlockCoder) Close() error {
 	b.unpacker.zstd.Close()
 	return b.packer.close()
 }
 
 // Pack returns content of 1 byte to 1 MiB as a block. The block is valid until the next call.
-func (b *Block) Pack(text []byte) []byte {
+func (b *BlockCoder) Pack(text []byte) []byte {
 	b.packer.content = append(b.packer.content[:0], text...)
 	b.packer.pack()
 	return b.packer.block
@@ -315,7 +315,7 @@ func (b *Block) Pack(text []byte) []byte {
 
 // Unpack returns the content of a block. It fails unless the content has exactly size bytes. The
 // content is valid until the next call.
-func (b *Block) Unpack(block []byte, size int) ([]byte, error) {
+func (b *BlockCoder) Unpack(block []byte, size int) ([]byte, error) {
 	if size < 1 || size > blockSize || len(block) < blockHead || int(binary.BigEndian.Uint32(block)) != size ||
 		int(binary.BigEndian.Uint32(block[4:])) != len(block)-blockHead {
 		return nil, errBlock

@@ -27,7 +27,7 @@ func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r i
 		return damaged("the base cannot be used", err)
 	}
 	defer content.Close()
-	blocks, err := archive.NewBlock()
+	blocks, err := archive.NewBlockCoder()
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ type resultReader struct {
 	ctx    context.Context
 	r      io.Reader
 	base   *archive.Content
-	blocks *archive.Block
+	blocks *archive.BlockCoder
 	left   int64 // bytes of content still to come
 
 	ops      []op

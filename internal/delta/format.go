@@ -98,7 +98,7 @@ func ReadHeader(r io.Reader) (h Header, err error) {
 	}
 	v := binary.BigEndian.Uint32(head[8:])
 	if v != version<<16 && v != sealed<<16 {
-		return h, cannotApply
+		return h, errOtherVersion
 	}
 	text := make([]byte, length)
 	if _, err := io.ReadFull(r, text); err != nil {
@@ -119,7 +119,7 @@ func ReadHeader(r io.Reader) (h Header, err error) {
 		}
 	}
 	if h.Encoder != archive.Encoder {
-		return h, cannotApply
+		return h, errOtherVersion
 	}
 	return h, h.checkRatio()
 }
@@ -143,8 +143,8 @@ func (f File) valid() bool {
 	return err == nil && len(sum) == 32 && f.Size > 0
 }
 
-// cannotApply is the error for a delta of another version of the format or of the encoder.
-var cannotApply = snap.Invalid("the delta is for another version of snapcli", "transfer the whole file")
+// errOtherVersion is the error for a delta of another version of the format or of the encoder.
+var errOtherVersion = snap.Invalid("the delta is for another version of snapcli", "transfer the whole file")
 
 // damaged returns the error for a delta that cannot be applied.
 func damaged(why string, cause error) error {

@@ -30,7 +30,7 @@ func TestUnchangedBlocksAreCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer content.Close()
-	blocks, err := archive.NewBlock()
+	blocks, err := archive.NewBlockCoder()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ const (
 	nextBytes      = 1 << 10   // bytes of the base in which a line is searched for without the index
 	nextLines      = 4         // number of lines to search there
 	minLine        = 8         // minimum bytes of such a line
-	maxReach       = 12 << 20  // bytes of the result after which a group ends, so that the cache can hold its base
+	maxReach       = 12 << 20  // bytes of the result after which a group ends, so that the base it uses fits the cache
 	minLiterals    = 16 << 10  // minimum literals of such a group
 )
 
@@ -39,21 +39,25 @@ var ErrLarge = errors.New("the delta is too large to be of use")
 // another encoder wrote it.
 func CheckWritable(result *archive.Reader) error {
 	if result.Locked() || result.Manifest().Encoder != archive.Encoder {
-		return cannotApply
+		return errNotWritable
 	}
 	return nil
 }
 
-// Written describes a delta.
+var errNotWritable = snap.Invalid("no delta to this snapshot can be written: it is encrypted, or another version of "+
+	"snapcli wrote it", "transfer the whole file")
+
+// Written describes a delta that [Write] has written.
 type Written struct {
 	Size int64 // bytes
 	Same bool  // all sections are equal, so that only the manifests differ
 }
 
-// Write writes the delta from base to result to dst. It writes at most limit bytes and then fails
-// with [ErrLarge]. It fails with [archive.ErrLoads] if comparing the two files reads more of the
-// base than [Apply] allows. from and to identify the files of the two readers. The delta to an
-// encrypted file, which must be unlocked, is encrypted to the recipients of that file.
+// Write writes the delta from base to result to dst. If the delta has more than limit bytes, it
+// fails with [ErrLarge] and has written at most limit bytes. It fails with [archive.ErrLoads] if
+// comparing the two files reads more of the base than [Apply] allows. from and to identify the
+// files of the two readers. The delta to an encrypted file, which must be unlocked, is encrypted to
+// the recipients of that file.
 func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, from, to File, limit int64) (Written,
 	error) {
 	if err := CheckWritable(result); err != nil {
@@ -110,7 +114,7 @@ func writeContent(ctx context.Context, dst io.Writer, h Header, e snap.Engine, o
 		nearby: newNearby(seed), anchors: anchors{binary: e == snap.SQLite},
 		manifest: now.Size() - now.Manifest, groups: groups{base: old, dst: dst},
 		next: [2]lookahead{{at: -1}, {at: -1}}}
-	if w.groups.blocks, err = archive.NewBlock(); err != nil {
+	if w.groups.blocks, err = archive.NewBlockCoder(); err != nil {
 		return false, err
 	}
 	defer func() { _ = w.groups.blocks.Close() }()
@@ -128,22 +132,21 @@ func writeContent(ctx context.Context, dst io.Writer, h Header, e snap.Engine, o
 	return !w.differs && slices.Equal(old.Sections, now.Sections), err
 }
 
-// writer compares the result with the base. The field in holds bytes of the result. The bytes
-// before index lit already belong to an operation.
+// writer compares the result with the base.
 type writer struct {
 	ctx      context.Context
 	base     *archive.Content
 	anchors  anchors
 	index    *index // of the whole base
 	nearby   nearby
-	in       windowReader
-	lit      int
-	manifest int64 // where the result's manifest begins
-	at       int64 // in the base: the end of the last range
-	jumps    int   // number of far jumps
-	since    int64 // bytes of the base used since the last jump, near or far
-	left     int64 // in the base: where the last jump began, unless it came right after another jump
-	drift    int64 // position in the base minus position in the result; see expected
+	in       windowReader // bytes of the result
+	lit      int          // index in these bytes; the bytes before it already belong to an operation
+	manifest int64        // where the result's manifest begins
+	at       int64        // in the base: the end of the last range
+	jumps    int          // number of far jumps
+	since    int64        // bytes of the base used since the last jump, near or far
+	left     int64        // in the base: where the last jump began, unless it came right after another jump
+	drift    int64        // position in the base minus position in the result; see expected
 	groups   groups
 	differs  bool         // a section has different content or a different position
 	next     [2]lookahead // the bytes after the offsets at and left
@@ -201,7 +204,7 @@ func (w *writer) run(next int64) error {
 	}
 }
 
-// match searches the bytes that were read for the next range of the base. It moves scan past the
+// match finds the next range of the base in the bytes that were read. It moves scan past the
 // anchors that match nothing.
 func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 	b := w.in.b
@@ -249,9 +252,8 @@ func (w *writer) line(n int) (int, int64, error) {
 	return -1, 0, nil
 }
 
-// lineLike searches the next lines of the base for one from which the first line of text may have
-// grown, and returns its offset, or -1. If first is set, these lines are the first lines of the
-// base.
+// lineLike searches the next lines of the base for an earlier form of the first line of text, and
+// returns its offset, or -1. If first is set, these lines are the first lines of the base.
 func (l *lookahead) lineLike(text []byte, first bool) int64 {
 	b, from := l.b, l.at
 	for k := range nextLines {
@@ -270,8 +272,8 @@ func (l *lookahead) lineLike(text []byte, first bool) int64 {
 }
 
 // grew reports whether b begins with the old line, or with a line that has the old line's beginning
-// and its last two bytes. A row of an INSERT statement grows inside, before its parenthesis and
-// comma.
+// and its last two bytes. A row of an INSERT statement gets longer before its closing parenthesis
+// and comma.
 func grew(b, old []byte) bool {
 	if bytes.HasPrefix(b, old) {
 		return true
@@ -336,10 +338,10 @@ func (w *writer) alike(b []byte, from int64, least int) (bool, error) {
 	}
 }
 
-// expected returns the position in the base that corresponds to the current position in the result,
-// if both have advanced by the same number of bytes since the last ranges without a jump. Short
-// ranges that exist all over the base, such as the cell offsets in a page of SQLite, do not change
-// it.
+// expected returns the position in the base that corresponds to the current position in the result.
+// It assumes that both have advanced equally since the writer last used nextBytes bytes of the base
+// without a jump. Short ranges that exist all over the base, such as the cell offsets in a page of
+// SQLite, do not change it.
 func (w *writer) expected() int64 {
 	return min(max(0, w.in.at+int64(w.lit)+w.drift), w.base.Size())
 }
@@ -468,7 +470,7 @@ type groups struct {
 	group
 	base        *archive.Content
 	dst         io.Writer
-	blocks      *archive.Block
+	blocks      *archive.BlockCoder
 	expect      int64  // where the base is expected to have bytes similar to the next literals
 	words       []byte // the content of the dictionary
 	resultBytes int    // bytes of the result in the group
@@ -581,7 +583,7 @@ func (g *groups) flush() error {
 	return err
 }
 
-// pack stores the literals in the smallest way.
+// pack encodes the literals in the form that is smallest.
 func (g *groups) pack() (part, error) {
 	if len(g.literals) < minPacked {
 		return part{asIs, len(g.literals), g.literals}, nil
