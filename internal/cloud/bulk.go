@@ -80,7 +80,7 @@ func bulkShares(made *body[api.ShareChanges], err error) (api.BulkResult, error)
 func (s *Service) bulkOne(ctx context.Context, id string, do snap.Action,
 	change func(context.Context) (api.BulkResult, error)) (api.BulkResult, error) {
 	c := &call{caller: callOf(ctx).caller}
-	if err := s.checkAttributed(ctx, c.caller, do, id); err != nil {
+	if err := s.checkOrgKeyShare(ctx, c.caller, do, id); err != nil {
 		return api.BulkResult{}, err
 	}
 	if err := s.admitTo(ctx, c, id, do); err != nil {

@@ -3,7 +3,8 @@
 // blob.
 //
 // Every route is in routes.go with the action it needs. Before a handler runs, guard.go checks the
-// request in an order that reveals nothing to a stranger: who the caller is (401), whether they may
+// request in an order that reveals nothing to a stranger: who the caller is (401), whether an
+// organization-level key would change a share (403, the same for every ID), whether the caller may
 // see the snapshot they name (404, with the same bytes as for one that never existed), and whether
 // their kind of credential and their role allow the action (403). Only then is the input validated
 // (400). A handler therefore gets only a snapshot that its caller is allowed to act on.

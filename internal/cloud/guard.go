@@ -77,9 +77,9 @@ func successStatus[O any]() int {
 	return http.StatusOK
 }
 
-// guard authenticates the caller, resolves the target and authorizes the action. A request that
-// changes data and has an Idempotency-Key is then carried out only once, unless repeating it is
-// harmless.
+// guard authenticates the caller, looks up the snapshot or upload that the request names, and
+// authorizes the action. A request that changes data and has an Idempotency-Key is then carried out
+// only once, unless repeating it is harmless.
 func (s *Service) guard(rt route, onRepeat repeat) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
@@ -104,9 +104,9 @@ func (s *Service) guard(rt route, onRepeat repeat) func(huma.Context, func(huma.
 	}
 }
 
-// admit checks a request in this order: authentication, organization-level keys that would change a
-// share, visibility, role. The store looks up snapshots on behalf of the caller, so a hidden one
-// cannot be distinguished from one that does not exist.
+// admit checks a request in this order: authentication, the credential's rate limit, whether an
+// organization-level key would change a share, visibility, role. The store looks up snapshots on
+// behalf of the caller, so a hidden one cannot be distinguished from one that does not exist.
 func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	ctx := r.Context()
 	caller, err := s.authenticate(r)
@@ -119,7 +119,7 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	}
 	c := &call{caller: caller}
 	if changing(r) {
-		if err := s.checkAttributed(ctx, caller, rt.do, r.PathValue("id")); err != nil {
+		if err := s.checkOrgKeyShare(ctx, caller, rt.do, r.PathValue("id")); err != nil {
 			return nil, err
 		}
 	}
@@ -149,10 +149,10 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	return c, nil
 }
 
-// checkAttributed refuses an organization-level key that would change a share of the snapshot with
+// checkOrgKeyShare refuses an organization-level key that would change a share of the snapshot with
 // this ID. It does so before any lookup, so the response is the same whether the snapshot exists or
 // not.
-func (s *Service) checkAttributed(ctx context.Context, c snap.Caller, do snap.Action, id string) error {
+func (s *Service) checkOrgKeyShare(ctx context.Context, c snap.Caller, do snap.Action, id string) error {
 	if !c.Credential.Kind.OrgLevel() || do != snap.ActShare && do != snap.ActShareOrg {
 		return nil
 	}
@@ -160,11 +160,11 @@ func (s *Service) checkAttributed(ctx context.Context, c snap.Caller, do snap.Ac
 	if clean, ok := snap.CleanIDPrefix(id); ok {
 		asked.ID = clean
 	}
-	return s.noteRefusal(ctx, c, asked, snap.AuditShareRefused, snap.Allowed(c, do, snap.Snapshot{}))
+	return s.auditRefusal(ctx, c, asked, snap.AuditShareRefused, snap.Allowed(c, do, snap.Snapshot{}))
 }
 
 // admitTo looks up the snapshot with this ID on behalf of the caller, and checks that the caller
-// may take the action do on it.
+// may perform this action on it.
 func (s *Service) admitTo(ctx context.Context, c *call, id string, do snap.Action) (err error) {
 	if c.snapshot, err = s.store.Snapshot(ctx, c.caller, id); err != nil {
 		return err
@@ -213,10 +213,11 @@ func (s *Service) recordRefusal(ctx context.Context, c *call, do snap.Action, re
 	if action == "" {
 		return refusal
 	}
-	return s.noteRefusal(ctx, c.caller, c.snapshot, action, refusal)
+	return s.auditRefusal(ctx, c.caller, c.snapshot, action, refusal)
 }
 
-func (s *Service) noteRefusal(ctx context.Context, c snap.Caller, sn snap.Snapshot,
+// auditRefusal writes a refusal to the audit log, as this audit action, and returns the refusal.
+func (s *Service) auditRefusal(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	action snap.AuditAction, refusal error) error {
 	err := s.store.Note(ctx, c, sn, action, snap.AuditDetail{Code: snap.CodeOf(refusal)})
 	if err != nil {

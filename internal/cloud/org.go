@@ -65,7 +65,7 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	}
 	if c.User != nil {
 		out.Email, out.Name = c.User.Email, c.User.Name
-		due, confirmed, err := s.signin.Until(ctx, c.User.ID)
+		due, confirmed, err := s.signin.SignInDue(ctx, c.User.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -76,10 +76,10 @@ func (s *Service) sealRefresh(userID int64, refresh string) []byte {
 
 func refreshName(userID int64) string { return "sign-in:" + formatID(userID) }
 
-// Until returns when a user must sign in again, and when their identity provider last confirmed
+// SignInDue returns when a user must sign in again, and when their identity provider last confirmed
 // them. Both are zero for a user whose organization is not configured. due is zero for a user who
 // has never signed in, or whose sessions were all ended.
-func (s *Service) Until(ctx context.Context, userID int64) (due, confirmed time.Time, err error) {
+func (s *Service) SignInDue(ctx context.Context, userID int64) (due, confirmed time.Time, err error) {
 	t, err := s.store.StandingOf(ctx, userID)
 	org, ok := s.organizationByID(t.OrgID)
 	if errors.Is(err, snap.ErrUnauthenticated) || err == nil && !ok {
@@ -228,13 +228,15 @@ func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err erro
 
 // check asks the identity provider whether a user still exists, and applies their current role and
 // groups. If the provider does not respond, the account does not change. check returns the user's
-// new [store.Standing], or errLeft, in which case the user's sessions and keys were ended. Only one
-// replica asks at a time; the others wait for its result.
+// new [store.Standing], or errLeft, in which case the user's sessions were ended and their keys
+// revoked. Only one replica asks at a time; the others wait for its result.
 func (s *Service) check(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	if t.NotBefore.After(s.now()) {
 		return t, nil
 	}
-	ctx = store.AllowReserve(ctx) // the check may find that the user has left, and an unshare may need it
+	// Even on a full disk: the check may end a user's access, and an unshare may have to wait for
+	// the check.
+	ctx = store.AllowReserve(ctx)
 	doubts, err := s.store.ClaimCheck(ctx, t, claimLife)
 	if err != nil {
 		return t, err
@@ -264,10 +266,11 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 		if !ended { // the user signed in again, or was signed out, before the refusal arrived
 			return s.store.StandingOf(ctx, t.UserID)
 		}
-		log.WarnContext(ctx, "the identity provider no longer confirms a user; all sessions and keys were ended")
+		log.WarnContext(ctx, "the identity provider no longer confirms a user; all sessions were ended and all "+
+			"keys revoked")
 		return t, errLeft
 	case err != nil:
-		log.WarnContext(ctx, "the identity provider did not answer about a user", "confirmed", t.Checked,
+		log.WarnContext(ctx, "a user could not be confirmed at the identity provider", "confirmed", t.Checked,
 			"error", err)
 		return t, s.store.RecordUnconfirmed(ctx, t.UserID, checkAgain, org.fresh.recheck)
 	}
@@ -382,7 +385,7 @@ func (s *Service) refreshedPerson(ctx context.Context, org organization, d *auth
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
 		p, err = s.refreshedUserinfo(ctx, org, d, token, t, claims)
 	} else if raw == "" {
-		err = errors.New("the identity provider sends no ID token at a refresh and has no userinfo endpoint")
+		err = errors.New("the identity provider sends no ID token on a refresh and has no userinfo endpoint")
 	}
 	if err != nil {
 		return p, false, err
@@ -473,9 +476,9 @@ func (s *Service) warnUnconfirmed(ctx context.Context) {
 	for _, o := range s.orgs {
 		if o.oidc != nil {
 			s.log.WarnContext(ctx, "auth.key_encryption_key is not set, so refresh tokens of identity providers are "+
-				"not kept: people sign in again after "+min(o.fresh.login, UnconfirmedLogin).String()+
-				", and until then somebody who left keeps their access; their keys work for "+
-				o.fresh.staleness.String()+" after each sign-in", "organization", o.Slug)
+				"not kept: people must sign in again after "+min(o.fresh.login, UnconfirmedLogin).String()+
+				", and a person who has left keeps access until then; keys work for "+
+				o.fresh.staleness.String()+" after each sign-in of their owner", "organization", o.Slug)
 		}
 	}
 }

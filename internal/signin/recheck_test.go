@@ -426,7 +426,7 @@ func TestInteractiveSignInIsDue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if due, _, err := h.service.Until(t.Context(), m.ID); err != nil || !due.Equal(began.Add(test.last)) {
+			if due, _, err := h.service.SignInDue(t.Context(), m.ID); err != nil || !due.Equal(began.Add(test.last)) {
 				t.Errorf("due %s, %v; want %s", due, err, began.Add(test.last))
 			}
 			h.clock.Advance(time.Hour)
@@ -539,7 +539,7 @@ func TestRecheckAtProvidersOfOthers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, confirmed, err := h.service.Until(t.Context(), m.ID); err != nil ||
+				if _, confirmed, err := h.service.SignInDue(t.Context(), m.ID); err != nil ||
 					confirmed.UnixMilli() != h.clock.Now().UnixMilli() {
 					t.Errorf("confirmed %s, %v; it is %s", confirmed, err, h.clock.Now())
 				}

@@ -53,7 +53,7 @@ func TestProviderThatIsSlow(t *testing.T) {
 	got = h.renewed(got)
 	h.useKey(key, true)
 	close(answers)
-	h.until(func() bool { return strings.Contains(h.log.String(), "all sessions and keys were ended") })
+	h.until(func() bool { return strings.Contains(h.log.String(), "all sessions were ended and all keys revoked") })
 	h.until(func() bool {
 		m, err := h.member("acme", "mia@acme.test")
 		return err == nil && m.Disabled

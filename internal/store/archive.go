@@ -29,7 +29,7 @@ const archiveSchema = 25
 // ArchivePrefix is the prefix of the keys of all objects of the archive.
 const ArchivePrefix = "audit."
 
-// chunksPerPage is how many objects of the archive one page of a listing reads at most.
+// chunksPerPage is the maximum number of archive objects that one page of a listing reads.
 const chunksPerPage = 8
 
 // Chunk is an object of the archive.
@@ -207,23 +207,23 @@ func (s *Store) archivedLines(ctx context.Context, c Chunk) ([]string, error) {
 		return err != nil || !e.Action.Historic()
 	})
 	if !slices.Equal(kept, historic) {
-		return nil, errAltered(fmt.Sprintf("its rows of lines %d to %d do not match the archive", c.First, c.last()))
+		return nil, errAltered(fmt.Sprintf("its lines %d to %d do not match the archive", c.First, c.last()))
 	}
 	return lines, nil
 }
 
-// tableLines returns the lines with the numbers first to first+n-1 that are in the database, and
-// their texts.
-func (s *Store) tableLines(ctx context.Context, org, first, n int64) (entries []snap.AuditEntry, lines []string,
+// tableLines returns the lines first to first+n-1 that are in the database, decoded as entries and
+// as texts.
+func (s *Store) tableLines(ctx context.Context, org, first, n int64) (entries []snap.AuditEntry, texts []string,
 	err error) {
 	entries, err = collect(ctx, s, `SELECT `+entryColumns+` FROM audit a
 		WHERE a.org_id = $1 AND a.seq >= $2 AND a.seq < $3 ORDER BY a.seq`,
 		func(rows *sql.Rows) (snap.AuditEntry, error) {
-			e, line, err := scanLine(rows)
-			lines = append(lines, line)
+			e, text, err := scanLine(rows)
+			texts = append(texts, text)
 			return e, err
 		}, org, first, first+n)
-	return entries, lines, err
+	return entries, texts, err
 }
 
 // AuditRecords returns at most limit lines of an organization's log. from is the number of the

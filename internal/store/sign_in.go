@@ -231,7 +231,7 @@ func (s *Store) RecordConfirmed(ctx context.Context, userID int64, at time.Time)
 		earlier(at, s.now()).UnixMilli(), userID)
 }
 
-// RecordUnconfirmed records that the identity provider did not answer about a user. The provider is
+// RecordUnconfirmed records that the identity provider could not confirm a user. The provider is
 // not asked about them again until wait has passed; recheck is the usual interval between two
 // checks.
 func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, wait, recheck time.Duration) error {
