@@ -50,7 +50,7 @@ func digitPlaces(b []byte) []int {
 // (ISO 13616). In any other value, digits become digits and letters become letters.
 func iban(key []byte, _ ColumnRule, limit int) engine.Mask {
 	form := formatted("iban", true)(key, ColumnRule{}, 0)
-	return text(func(v string) string {
+	return neverNull(func(v string) string {
 		bare := strings.ToUpper(strings.ReplaceAll(v, " ", ""))
 		if len(bare) < 15 || len(bare) > 34 || strings.Trim(bare, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 			out, _ := form(v)

@@ -70,7 +70,7 @@ func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mas
 	case c.typ.Class == personal.Decimal && c.typ.Digits > 0:
 		mask = scaled(mask, c.typ)
 	case c.typ.Class == personal.JSON && rule.Mask == "redact":
-		mask = text(redactJSON)
+		mask = neverNull(redactJSON)
 	case c.typ.Class == personal.UUID && rule.Mask == "hash":
 		mask = asUUID(mask, c)
 	}

@@ -26,12 +26,13 @@ import (
 // on. Sanitizing rejects it.
 const Undecided = "decide"
 
-// maker creates the mask of a rule. Its results have at most limit characters; 0 means no limit.
+// maker creates the mask of a rule. The mask's results have at most limit characters; 0 means no
+// limit.
 type maker func(key []byte, c ColumnRule, limit int) engine.Mask
 
 // makers returns the makers of all masks by the masks' names. Every mask is deterministic: with the
 // same key, a mask gives equal results for equal values in every table and snapshot, so that joins
-// still work. The exception is a result that is an original of the snapshot; see [avoided].
+// still work. The exception is a result that is an original value of the snapshot; see [avoided].
 func makers() map[string]maker {
 	return map[string]maker{
 		"keep": func([]byte, ColumnRule, int) engine.Mask { return nil },
@@ -40,7 +41,7 @@ func makers() map[string]maker {
 			return func(string) (string, bool) { return c.Value, false }
 		},
 		"redact": func(_ []byte, _ ColumnRule, limit int) engine.Mask {
-			return text(func(v string) string { return cut(redactAny(v), limit) })
+			return neverNull(func(v string) string { return cut(redactAny(v), limit) })
 		},
 		"hash":  hashed,
 		"email": invented("email", email),
@@ -79,7 +80,7 @@ func makers() map[string]maker {
 			return func(string) (string, bool) { return "", true }
 		},
 		"template": func([]byte, ColumnRule, int) engine.Mask { // replaced by rowMasks, which fills the template
-			return text(redactAny)
+			return neverNull(redactAny)
 		},
 
 		"key":         keyed,
@@ -95,8 +96,8 @@ func makers() map[string]maker {
 	}
 }
 
-// Example returns the result of a mask without settings for a value and a public key. It shows
-// the kind of values that the mask produces, for documentation and tests.
+// Example returns the result of a mask without settings for a value, under a fixed key that is not
+// secret. It shows the kind of values that the mask produces, for documentation and tests.
 func Example(mask, value string) string {
 	newMask, ok := makers()[mask]
 	if !ok {
@@ -147,7 +148,8 @@ func (s *source) draws(value string) *rand.Rand {
 	return rand.New(seed) //nolint:gosec // seeded by an HMAC of a secret key, on purpose
 }
 
-func text(f func(string) string) engine.Mask {
+// neverNull returns a mask that applies f and never returns NULL.
+func neverNull(f func(string) string) engine.Mask {
 	return func(v string) (string, bool) { return f(v), false }
 }
 
@@ -206,7 +208,7 @@ func isLetter(r rune) bool {
 // hashed replaces a value with 32 hexadecimal digits, or with as many as fit.
 func hashed(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "hash")
-	return text(func(v string) string {
+	return neverNull(func(v string) string {
 		d := from.digest(v)
 		return cut(hex.EncodeToString(d[:16]), limit)
 	})
@@ -220,7 +222,7 @@ func invented(mask string, invent func(*rand.Rand) string) maker {
 // choice replaces values with one of the rule's values. Equal originals get equal values.
 func choice(key []byte, c ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "choice")
-	return text(func(v string) string {
+	return neverNull(func(v string) string {
 		if len(c.Values) == 0 {
 			return ""
 		}
@@ -249,7 +251,7 @@ func address(r *rand.Rand) string {
 func formatted(mask string, letters bool) maker {
 	return func(key []byte, _ ColumnRule, limit int) engine.Mask {
 		from := newSource(key, mask)
-		return text(func(v string) string {
+		return neverNull(func(v string) string {
 			r := from.draws(v)
 			first := true
 			return cut(strings.Map(func(c rune) rune {
@@ -299,8 +301,8 @@ var timeOfDay = regexp.MustCompile(`^([T ]\d?\d:\d\d(:\d\d([.,]\d{1,9})?)?)?` +
 	`( ?(Z|UTC|[+-]\d\d(:?\d\d(:\d\d)?)?))?( BC)? *$`)
 
 // shift moves a date, with or without a time of day, by up to a number of days in either direction.
-// It keeps the time of day and the zone. It moves a year by at least one year. Other values, such
-// as a date with a name after it, become NULL, so that no original survives.
+// It keeps the time of day and the zone. It moves a value that is only a year by at least one year.
+// Other values, such as a date with a name after it, become NULL, so that no original survives.
 func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	days := cmp.Or(c.Days, 30)
 	from := newSource(key, "shift")

@@ -13,7 +13,7 @@ import (
 // value becomes an IPv4 address.
 func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "ip")
-	return text(func(v string) string {
+	return neverNull(func(v string) string {
 		if v == "" {
 			return ""
 		}
@@ -40,7 +40,7 @@ func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 // no device. The notation remains.
 func macAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "mac")
-	return text(func(v string) string {
+	return neverNull(func(v string) string {
 		if v == "" {
 			return ""
 		}

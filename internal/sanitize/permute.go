@@ -15,7 +15,7 @@ import (
 // columns stay unique and joins still work.
 func keyed(key []byte, _ ColumnRule, limit int) engine.Mask {
 	p := permutation{newSource(key, "key")}
-	return text(func(v string) string { return cut(p.text(v), limit) })
+	return neverNull(func(v string) string { return cut(p.text(v), limit) })
 }
 
 // permutation permutes the numbers below a bound with a Feistel network of eight rounds over the

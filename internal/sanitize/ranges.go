@@ -16,7 +16,7 @@ import (
 func drawnBy(mask string, draw func(r *rand.Rand, c ColumnRule, v string) string) maker {
 	return func(key []byte, c ColumnRule, limit int) engine.Mask {
 		from := newSource(key, mask)
-		return text(func(v string) string {
+		return neverNull(func(v string) string {
 			if v == "" {
 				return ""
 			}

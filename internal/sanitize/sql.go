@@ -1,5 +1,5 @@
-// Package sanitize masks a snapshot, either by column rules or with the user's own SQL in a scratch
-// copy of the database.
+// Package sanitize masks a snapshot by column rules, with the user's own SQL in a scratch copy of
+// the database, or both.
 //
 // It fails closed: if anything cannot be done exactly as requested, it returns an error and
 // creates no sanitized snapshot. It never changes the original file.

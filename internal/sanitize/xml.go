@@ -36,7 +36,7 @@ func xmlPath(path string) []string { return strings.Split(strings.TrimPrefix(pat
 
 // isXML reports whether a value is XML: a document, or text and elements without a common root.
 func isXML(v string) bool {
-	_, err := documentMask{rest: text(strings.Clone)}.maskedXML(v, true)
+	_, err := documentMask{rest: neverNull(strings.Clone)}.maskedXML(v, true)
 	return err == nil
 }
 
@@ -46,7 +46,7 @@ func redactXML(v string) (string, bool) {
 	if !strings.HasPrefix(strings.TrimSpace(v), "<") {
 		return "", false
 	}
-	out, err := documentMask{rest: text(redact), schema: true}.maskedXML(v, false)
+	out, err := documentMask{rest: neverNull(redact), schema: true}.maskedXML(v, false)
 	return out, err == nil
 }
 
