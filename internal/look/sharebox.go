@@ -14,7 +14,7 @@ import (
 // Hidden is a hidden field of a form.
 type Hidden struct{ Name, Value string }
 
-// Fields returns hidden fields; pairs alternates names and values.
+// Fields returns hidden fields. pairs holds names and values in turn.
 func Fields(pairs ...string) (all []Hidden) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		all = append(all, Hidden{pairs[i], pairs[i+1]})
@@ -185,8 +185,8 @@ func (b *ShareBox) namePeople(shares []api.GroupShare) {
 	}
 }
 
-// To returns the path to which a form is sent.
-func (b *ShareBox) To(form string) string {
+// FormPath returns the path to which a form is sent.
+func (b *ShareBox) FormPath(form string) string {
 	if b.At == nil {
 		return ""
 	}
@@ -200,11 +200,12 @@ func (b *ShareBox) Sanitized() bool { return b.Snapshot.Type == snap.TypeSanitiz
 // organizations. It is empty if the policy allows that.
 func (b *ShareBox) Refusal() string { return ShareRefusal(b.Policy, b.Snapshot.Type) }
 
-// Ends returns the choices for how long a new share with groups or the whole organization lasts.
-func (b *ShareBox) Ends() []Choice { return Ends() }
+// EndsInside returns the choices for how long a new share with groups or the whole organization
+// lasts.
+func (b *ShareBox) EndsInside() []Choice { return Ends() }
 
-// Expiry returns the choices for when a new share with another organization ends.
-func (b *ShareBox) Expiry() []Choice { return EndsOutside(b.longest()) }
+// EndsOutside returns the choices for when a new share with another organization ends.
+func (b *ShareBox) EndsOutside() []Choice { return EndsOutside(b.longest()) }
 
 // Limit returns the maximum lifetime of a share with another organization in words, or "".
 func (b *ShareBox) Limit() string {
@@ -268,7 +269,7 @@ func (b *ShareBox) NewEnd(id string, outside bool) ShareEnd {
 func (e ShareEnd) Choices() []Choice {
 	all := Ends()
 	if e.Outside {
-		all = e.Box.Expiry()
+		all = e.Box.EndsOutside()
 	}
 	if e.Expires == nil {
 		return all

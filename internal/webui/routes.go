@@ -33,17 +33,17 @@ func (s *Server) routes() http.Handler {
 	handle("GET /cloud/{id}/share", s.confirmShare)
 	handle("POST /cloud/{id}/share", s.share)
 	handle("GET /cloud/{id}/sharing", s.sharing)
-	handle("POST /cloud/{id}/groups", s.inCloud(s.shareGroup))
-	handle("POST /cloud/{id}/organizations", s.inCloud(s.shareOrg))
-	handle("POST /cloud/{id}/organizations/revoke", s.inCloud(s.revokeOrg))
+	handle("POST /cloud/{id}/groups", s.needCloud(s.shareGroup))
+	handle("POST /cloud/{id}/organizations", s.needCloud(s.shareOrg))
+	handle("POST /cloud/{id}/organizations/revoke", s.needCloud(s.revokeOrg))
 	handle("POST /cloud/{id}/pull", s.pull)
 	handle("GET /cloud/{id}/decline", s.confirmDecline)
-	handle("POST /cloud/{id}/decline", s.inCloud(s.decline))
+	handle("POST /cloud/{id}/decline", s.needCloud(s.decline))
 	handle("GET /cloud/{id}/delete", s.confirmDeleteCloud)
-	handle("POST /cloud/{id}/delete", s.inCloud(s.deleteCloud))
+	handle("POST /cloud/{id}/delete", s.needCloud(s.deleteCloud))
 
 	handle("GET /local/{name}", s.localSnapshot)
-	handle("POST /local/{name}/push", s.inCloud(s.push))
+	handle("POST /local/{name}/push", s.needCloud(s.push))
 	handle("POST /local/{name}/sanitize", s.sanitize)
 	handle("GET /local/{name}/load", s.confirmLoad)
 	handle("POST /local/{name}/load", s.load)
@@ -64,14 +64,14 @@ func (s *Server) routes() http.Handler {
 	handle("POST /account/sign-in", s.signIn)
 	handle("POST /account/sign-in/stop", s.stopSignIn)
 	handle("POST /account/sign-out", s.signOut)
-	handle("POST /account/sessions/{id}/end", s.inCloud(s.endSession))
-	handle("POST /account/keys/{id}/revoke", s.inCloud(s.revokeKey))
+	handle("POST /account/sessions/{id}/end", s.needCloud(s.endSession))
+	handle("POST /account/keys/{id}/revoke", s.needCloud(s.revokeKey))
 	handle("GET /", s.noPage)
 	return mux
 }
 
-// inCloud refuses the requests to a handler if no cloud service is configured.
-func (s *Server) inCloud(h handler) handler {
+// needCloud returns a handler that fails if no cloud service is configured, and otherwise calls h.
+func (s *Server) needCloud(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.requireCloud(); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (s *Server) targetRoutes(handle func(pattern string, h handler)) {
 	handle("GET /targets/new", s.newTarget)
 	handle("POST /targets/new", s.saveNewTarget)
 	handle("GET /targets/{name}/edit", s.editTarget)
-	handle("POST /targets/{name}/edit", s.saveKnownTarget)
+	handle("POST /targets/{name}/edit", s.saveExistingTarget)
 	handle("GET /targets/{name}/remove", s.confirmRemoveTarget)
 	handle("POST /targets/{name}/remove", s.removeTarget)
 	handle("POST /targets/{name}/build", s.build)

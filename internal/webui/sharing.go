@@ -57,8 +57,9 @@ func (s *Server) confirmation(ctx context.Context, one row, with api.SharesReque
 }
 
 // shareWith creates one share, or changes its expiry. If the organization's policy requires
-// confirmation, it responds with the question instead. undo has the form that ends a new share. If
-// the share existed before, shareWith replaces it with the form that restores the previous expiry.
+// confirmation, it responds with the question instead. undo holds the form that ends a new share.
+// If the share already existed, shareWith replaces that form with one that restores the previous
+// expiry.
 func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.SharesRequest, audience string,
 	undo look.Change) error {
 	id, client := r.PathValue("id"), s.cloud.client()
@@ -86,8 +87,8 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	return s.sharingChanged(w, r, undo)
 }
 
-// endShare ends one share. Undo posts to the path action, which creates the share again with the
-// same expiry.
+// endShare ends one share. The form that undoes this posts to the path in action, which creates the
+// share again with the same expiry.
 func (s *Server) endShare(w http.ResponseWriter, r *http.Request, with api.SharesRequest, audience,
 	action string) error {
 	id, client := r.PathValue("id"), s.cloud.client()
@@ -225,7 +226,7 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	}
 	page, failed := s.sharingOf(r.Context(), r, r.PathValue("id"))
 	if failed != nil || !errors.As(s.cloud.client().SuggestOrg(r.Context(), slug, err), &page.Box.Problem) {
-		return err // a failure to render the dialog adds nothing to it
+		return err // report the first error, not a failure to render the dialog
 	}
 	page.Box.Typed = slug
 	return s.views.Part(w, statusOf(err), "sharing.html", "dialog", page)

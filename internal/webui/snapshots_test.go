@@ -229,7 +229,7 @@ func TestWithoutTheService(t *testing.T) {
 	none.must(none.get("/snapshots"), http.StatusOK, "No snapshots yet", "snapcli build")
 	none.must(none.get("/account"), http.StatusOK, "No cloud service")
 	none.must(none.get("/nothing"), http.StatusNotFound, "This page does not exist",
-		"Go back to the snapshots.", "Back to the snapshots</a>")
+		"Go back to the snapshots.", "Back to snapshots</a>")
 }
 
 // Sorting covers local and cloud snapshots, over several pages.

@@ -91,8 +91,8 @@ func (s *Server) saveNewTarget(w http.ResponseWriter, r *http.Request) error {
 	return s.saveTarget(w, r, page, t)
 }
 
-// saveKnownTarget changes the source and destination of an existing target.
-func (s *Server) saveKnownTarget(w http.ResponseWriter, r *http.Request) error {
+// saveExistingTarget changes the source and destination of an existing target.
+func (s *Server) saveExistingTarget(w http.ResponseWriter, r *http.Request) error {
 	t, err := s.o.Agent.Target(r.PathValue("name"))
 	if err != nil {
 		return err
