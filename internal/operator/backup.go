@@ -22,12 +22,12 @@ func (p *program) backup() *cobra.Command {
 	var keep int
 	c := &cobra.Command{
 		Use:   "backup --to DIR",
-		Short: "Back up the SQLite database and the objects; the service may be running",
+		Short: "Back up the SQLite database and the objects, even while the service runs",
 		Long: "Backup adds a backup to a folder of backups: the SQLite database as of one moment,\n" +
-			"and every object that the database names at that moment. The service may be\n" +
-			"running. Objects of earlier backups are not copied again. A backup becomes visible\n" +
-			"only when it is complete. After an interrupted run, the next run reuses the\n" +
-			"objects that were already copied.\n\n" +
+			"and every object that the database refers to at that moment. The service may\n" +
+			"keep running. Objects of earlier backups are not copied again. A backup becomes\n" +
+			"visible only when it is complete. After an interrupted run, the next run reuses\n" +
+			"the objects that were already copied.\n\n" +
 			"The folder holds the snapshots themselves and secrets: signing keys and hashes of\n" +
 			"API keys. Only its owner can read it. It does not include the configuration file.\n\n" +
 			"If the service uses PostgreSQL or S3, back those up with their own tools.",
@@ -48,7 +48,7 @@ func (p *program) backup() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.report(b, "backed up as %s: %s, %d of them new (%s); the database has %s\n", b.Name,
+			return p.report(b, "backed up as %s: %s, %d of them new (%s); the database is %s\n", b.Name,
 				objects(b.Objects, b.Bytes), b.Added, size(b.AddedBytes), size(b.Database))
 		},
 	}
@@ -62,7 +62,7 @@ func (p *program) backup() *cobra.Command {
 func (p *program) backupList() *cobra.Command {
 	var from string
 	c := &cobra.Command{
-		Use: "list --from DIR", Short: "List the backups in a folder, the newest first", Args: command.NoArgs,
+		Use: "list --from DIR", Short: "List the backups in a folder, newest first", Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all, damage := move.Backups(from)
 			if all == nil && damage != nil {
@@ -76,7 +76,7 @@ func (p *program) backupList() *cobra.Command {
 				table = append(table, []string{b.Name, strconv.FormatInt(b.Objects, 10), size(b.Bytes),
 					size(b.AddedBytes), size(b.Database), b.Version})
 			}
-			return cmp.Or(p.table([]string{"BACKUP", "OBJECTS", "SIZE", "NEW", "DATABASE", "MADE BY"}, table), damage)
+			return cmp.Or(p.table([]string{"BACKUP", "OBJECTS", "SIZE", "NEW", "DATABASE", "VERSION"}, table), damage)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "the folder of backups (required)")
@@ -108,10 +108,11 @@ func (p *program) restore() *cobra.Command {
 	var from, at string
 	c := &cobra.Command{
 		Use:   "restore --from DIR",
-		Short: "Put a backup into an empty data_dir",
+		Short: "Restore a backup into an empty data_dir",
 		Long: "Restore puts a backup into the data_dir of the configuration, which must be empty.\n" +
-			"It verifies everything before it puts anything in place; until then no service\n" +
-			"starts on this data_dir. Run an interrupted restore again to resume it.\n\n" +
+			"It verifies everything before it puts anything in place. No service can start on\n" +
+			"this data_dir until the restore is complete. Run an interrupted restore again to\n" +
+			"resume it.\n\n" +
 			"Logins and keys are as they were when the backup was made. Pushes that were in\n" +
 			"progress at that time start over.",
 		Example: "  snapcloud restore --config snapcloud.yaml --from /mnt/backups/snap",
@@ -141,8 +142,10 @@ func (p *program) embedded() (cloud.Config, error) {
 	config, err := p.config()
 	if err == nil && (config.Database.URL != "" || config.Blob.URL != "") {
 		err = snap.Usage(
-			"this command is for SQLite and a folder, but the configuration has a database.url or blob.url",
-			"back up PostgreSQL and the bucket with their own tools: first the database, then the bucket")
+			"this command works only with SQLite and a data folder, but the configuration sets database.url or "+
+				"blob.url",
+			"back up and restore PostgreSQL and the bucket with their own tools; back up the database before the "+
+				"bucket")
 	}
 	return config, err
 }
@@ -162,7 +165,7 @@ func objects(n, bytes int64) string {
 	if n == 1 {
 		return "1 object of " + size(bytes)
 	}
-	return fmt.Sprintf("%d objects with %s in total", n, size(bytes))
+	return fmt.Sprintf("%d objects of %s in total", n, size(bytes))
 }
 
 // printEvery is the shortest time between two lines of progress.

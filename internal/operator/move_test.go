@@ -35,9 +35,9 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 
 	stop := serve(t, config)
 	expect(config, snap.ExitNotFound, "no backup", "backup verify --from "+t.TempDir())
-	expect(config, 0, ": 0 objects with 0 B in total, 0 of them new (0 B); ", "backup --to "+backups)
+	expect(config, 0, ": 0 objects of 0 B in total, 0 of them new (0 B); ", "backup --to "+backups)
 	expect(config, 0, "backed up as", "backup --keep 1 --to "+backups)
-	expect(config, 0, "MADE BY", "backup list --from "+backups)
+	expect(config, 0, "VERSION", "backup list --from "+backups)
 	expect(config, 0, `"objects": 0`, "backup list --json --from "+backups)
 	expect(config, 0, "is intact", "backup verify --from "+backups)
 	damaged := filepath.Join(backups, "20260102T030405.000Z")
