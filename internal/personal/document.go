@@ -94,9 +94,9 @@ func (d *documents) leaf(path string, words []string, value string, t Type) {
 	if t.Class != Text {
 		return
 	}
-	for _, s := range signs {
-		if s.is(value) {
-			d.record(s.kind, "")
+	for _, known := range detectors {
+		if known.matches(value) {
+			d.record(known.kind, "")
 			return
 		}
 	}

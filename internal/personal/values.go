@@ -15,15 +15,15 @@ import (
 	"unicode"
 )
 
-// sign describes how values of a kind are recognized.
-type sign struct {
-	kind  Kind
-	is    func(string) bool
-	alone bool // one value is enough, because it cannot match by chance
+// detector recognizes the values of a kind.
+type detector struct {
+	kind       Kind
+	matches    func(string) bool
+	oneIsProof bool // one value is enough, because it cannot match by chance
 }
 
-// signs are tried in order.
-var signs = []sign{
+// detectors are tried in order.
+var detectors = []detector{
 	{Secret, isKey, true},
 	{Password, isPasswordHash, true},
 	{Email, isEmail, false},
@@ -37,9 +37,9 @@ var signs = []sign{
 }
 
 // byValues judges a column by sampled values. For most kinds of text, the verdict is certain if
-// half of the values match. If at least one in twenty matches, a person must decide. Numbers and
-// dates are never certain by their values alone. The second result is false if the values show
-// nothing.
+// half of the values match. If at least one in twenty matches, a person must decide. For numbers
+// and dates, values alone never make the verdict certain. The second result is false if the values
+// show nothing.
 func (j judge) byValues(c Column) (Finding, bool) {
 	if c.Reference != "" || len(c.Samples) == 0 {
 		return Finding{}, false
@@ -49,12 +49,12 @@ func (j judge) byValues(c Column) (Finding, bool) {
 		return j.byTexts(c)
 	case c.Type.Class == Date || c.Type.Class == Timestamp:
 		if j.people && len(c.Samples) >= 3 && share(c.Samples, isLongAgo) >= 0.5 {
-			return Finding{Reason: "its dates are as long ago as " + string(Birth)}, true
+			return Finding{Reason: "many of its dates are before 2000, as dates of birth are"}, true
 		}
 	case c.Type.Class == Integer && !c.Key, c.Type.Class == Decimal:
-		for _, s := range []sign{{kind: Card, is: isCard}, {kind: NationalNumber, is: isNational}} {
-			if len(c.Samples) >= 3 && share(c.Samples, s.is) >= 0.9 && !isRow(c, split(c.Name)) {
-				return Finding{Reason: fmt.Sprintf("its values look like %s", s.kind)}, true
+		for _, d := range []detector{{kind: Card, matches: isCard}, {kind: NationalNumber, matches: isNational}} {
+			if len(c.Samples) >= 3 && share(c.Samples, d.matches) >= 0.9 && !isRow(c, split(c.Name)) {
+				return Finding{Reason: fmt.Sprintf("its values look like %s", d.kind)}, true
 			}
 		}
 	}
@@ -62,24 +62,24 @@ func (j judge) byValues(c Column) (Finding, bool) {
 }
 
 func (j judge) byTexts(c Column) (Finding, bool) {
-	for _, s := range signs {
-		part := share(c.Samples, s.is)
+	for _, d := range detectors {
+		part := share(c.Samples, d.matches)
 		switch {
-		case part >= 0.5, part > 0 && s.alone:
-			return Finding{Mask, s.kind, fmt.Sprintf("its values look like %s", s.kind)}, true
+		case part >= 0.5, part > 0 && d.oneIsProof:
+			return Finding{Mask, d.kind, fmt.Sprintf("its values look like %s", d.kind)}, true
 		case part >= 0.05:
-			return Finding{Reason: fmt.Sprintf("some values look like %s", s.kind)}, true
+			return Finding{Reason: fmt.Sprintf("some values look like %s", d.kind)}, true
 		}
 	}
 	switch {
 	case share(c.Samples, isDocument) >= 0.5:
 		return j.document(c), true
 	case share(c.Samples, j.isName) >= 0.3:
-		return Finding{Mask, Name, "its values look like names of persons"}, true
+		return Finding{Mask, Name, "its values look like people's names"}, true
 	case share(c.Samples, j.isCity) >= 0.3:
-		return Finding{Mask, City, "its values look like names of cities"}, true
+		return Finding{Mask, City, "its values look like city names"}, true
 	case share(c.Samples, containsEmail) > 0, share(c.Samples, j.mentions) >= 0.05:
-		return Finding{Mask, FreeText, "text in which persons are mentioned"}, true
+		return Finding{Mask, FreeText, "text that mentions people"}, true
 	case share(c.Samples, isProse) >= 0.3:
 		return Finding{Reason: "free text"}, true
 	}
@@ -97,7 +97,7 @@ func share(values []string, is func(string) bool) float64 {
 	return float64(n) / float64(max(1, len(values)))
 }
 
-// emailForm is compiled when it is first needed, because Unicode's classes make that expensive.
+// emailForm is compiled when it is first needed, because Unicode classes make it slow to compile.
 var emailForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN-]+(\.[\pL\pN-]+)+`)
 })
@@ -106,8 +106,8 @@ var (
 	phoneForm = regexp.MustCompile(`^(\+|00)?[0-9(][0-9 ()./-]{6,}[0-9]$`)
 	ibanForm  = regexp.MustCompile(`^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$`)
 	pairForm  = regexp.MustCompile(`^\(?\s*(-?[0-9]{1,3}\.[0-9]{3,})\s*[,; ]\s*(-?[0-9]{1,3}\.[0-9]{3,})\s*\)?$`)
-	// keyForm matches keys of well-known services by their prefixes, PEM keys, and tokens of three
-	// base64 parts (RFC 7519).
+	// keyForm matches keys of well-known services by their prefixes, PEM keys and certificates, SSH
+	// public keys, JSON Web Tokens (RFC 7519), and URLs that contain a password.
 	keyForm = regexp.MustCompile(`^(sk|pk|rk)_(live|test)_[0-9A-Za-z]{10,}|^gh[pousr]_[0-9A-Za-z]{20,}|` +
 		`^github_pat_|^glpat-|^AKIA[0-9A-Z]{16}|^ASIA[0-9A-Z]{16}|^xox[abprs]-|^AIza[0-9A-Za-z_-]{30,}` +
 		`|^SG\.[0-9A-Za-z_-]{16,}|` +
@@ -131,8 +131,8 @@ func isPasswordHash(v string) bool { return hashForm.MatchString(v) }
 func isOpaque(v string) bool       { return opaqueForm.MatchString(v) }
 func isNumber(v string) bool       { return v != "" && digits(v) == v }
 
-// isLarge reports whether a value is a number of at least nine digits, more than the IDs of most
-// tables have.
+// isLarge reports whether a value is a number of at least nine digits. The IDs of most tables have
+// fewer.
 func isLarge(v string) bool { return isNumber(v) && len(v) >= 9 }
 
 func isIP(v string) bool {
@@ -148,8 +148,8 @@ func isMAC(v string) bool {
 	return err == nil && strings.ContainsAny(v, ":-.")
 }
 
-// isPhone reports whether a value has the form and length of a telephone number. If only its two
-// hyphens suggest one, the value must not have the form of a date.
+// isPhone reports whether a value has the form and length of a telephone number. A value that looks
+// like one only because it has two hyphens must not have the form of a date.
 func isPhone(v string) bool {
 	n := digits(v)
 	if len(n) < 7 || len(n) > 15 || !phoneForm.MatchString(v) {
@@ -214,9 +214,9 @@ func luhn(n string) bool {
 	return sum%10 == 0
 }
 
-// isNational recognizes national identification numbers by their format or check digits: Brazil,
-// France, the Netherlands, Poland, Spain, Sweden, Switzerland, Italy, the United Kingdom, the
-// United States and others.
+// isNational recognizes national identification numbers of Brazil, France, Italy, the Netherlands,
+// Poland, Spain, Sweden, Switzerland, the United Kingdom, the United States and other countries by
+// their format or check digits.
 func isNational(v string) bool {
 	if nationalForm.MatchString(v) {
 		return true
@@ -286,7 +286,7 @@ func (j judge) isName(v string) bool {
 
 func (j judge) isCity(v string) bool { return j.lists.Cities[strings.ToLower(v)] }
 
-// isProse reports whether a value has as many words as a sentence.
+// isProse reports whether a value has at least five words.
 func isProse(v string) bool { return len(strings.Fields(v)) >= 5 }
 
 // mentions reports whether a longer text contains a given name followed by a capitalized word.
