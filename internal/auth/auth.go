@@ -100,9 +100,9 @@ func New(s *store.Store, o Options) *Authenticator {
 	}
 }
 
-// CrossOrigin returns the protection for changing requests that are authenticated by cookie. It
-// refuses a request if the browser's headers say that a page of another site sent it. Pages at the
-// public URL never count as another site.
+// CrossOrigin returns the protection for requests that change something and are authenticated by
+// cookie. It refuses a request if the browser's headers say that a page of another site sent it.
+// Pages at the public URL never count as another site.
 func CrossOrigin(publicURL string) *http.CrossOriginProtection {
 	p := http.NewCrossOriginProtection()
 	if u, err := url.Parse(publicURL); err == nil && u.Host != "" {
@@ -148,8 +148,8 @@ func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 }
 
 // User returns the caller of a request on the user mount, by the access token in Authorization:
-// Bearer, otherwise by the browser's session cookie. A changing request with a cookie must come
-// from our own pages; otherwise User fails with forbidden. It also fails with
+// Bearer, otherwise by the browser's session cookie. A request that changes something and has a
+// cookie must come from our own pages; otherwise User fails with forbidden. It also fails with
 // snap.ErrUnauthenticated or rate_limited.
 func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
 	return a.guarded(r, func() (snap.Caller, error) {
@@ -294,8 +294,8 @@ func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
 	return a.confirmedCaller(r.Context(), n, true)
 }
 
-// confirmedCaller is like sessionCaller, but fails if the identity provider has not confirmed the
-// user for too long. If ask is set, it may ask the provider first.
+// confirmedCaller is like sessionCaller, but fails if the identity provider's last confirmation of
+// the user is too old. If ask is set, it may ask the provider first.
 func (a *Authenticator) confirmedCaller(ctx context.Context, n store.Session, ask bool) (snap.Caller, error) {
 	c, err := a.sessionCaller(ctx, n)
 	if err != nil {

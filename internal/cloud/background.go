@@ -14,14 +14,14 @@ import (
 	"snap/internal/store"
 )
 
-// The times of background work.
+// The intervals of background work, and the age of abandoned uploads.
 const (
 	collectEvery   = 10 * time.Minute // how often abandoned uploads and obsolete rows are collected
-	abandonedAfter = 48 * time.Hour   // how long nobody has touched an upload that counts as abandoned
+	abandonedAfter = 48 * time.Hour   // an upload is abandoned when nobody has touched it for this long
 	deliverEvery   = time.Second      // how often due webhooks are delivered
 	recheckEvery   = time.Second      // how often each identity provider is asked about one person
 	archiveEvery   = 10 * time.Minute
-	expectEvery    = time.Minute
+	reportEvery    = time.Minute     // how often overdue channels and expiring shares are reported
 	requestsEvery  = 5 * time.Second // how often people are notified of requests for access
 	indexEvery     = time.Minute     // how often rows of earlier releases are indexed for searches
 )
@@ -67,8 +67,8 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 			return err
 		}
 	}
-	leased("expect", expectEvery, withoutCount(s.store.ReportOverdue))
-	leased("expiry", expectEvery, withoutCount(s.store.ReportExpiring))
+	leased("expect", reportEvery, withoutCount(s.store.ReportOverdue))
+	leased("expiry", reportEvery, withoutCount(s.store.ReportExpiring))
 	leased("requests", requestsEvery, withoutCount(s.store.ReportRequests))
 	leased("recheck", recheckEvery, withoutCount(s.signin.Recheck))
 	running.Go(func() { // each replica has its own deltas
@@ -178,8 +178,8 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 // collectBatch is how many rows of uploads or garbage are read at once.
 const collectBatch = 100
 
-// removeGarbage removes the objects to which no row refers. If an object cannot be removed, it
-// continues with the others, unless the object store does not answer, and returns the first error.
+// removeGarbage removes the objects to which no row refers. After an error, it continues with the
+// next object, unless the object store no longer responds. It returns the first error.
 func (s *Service) removeGarbage(ctx context.Context) (failed error) {
 	for after := ""; ; {
 		all, err := s.store.Garbage(ctx, after, collectBatch)
@@ -231,7 +231,8 @@ func (s *Service) dropBytes(ctx context.Context, g store.Garbage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
 	if err := s.remove(ctx, g); err != nil {
-		s.log.WarnContext(ctx, "the bytes of a deleted snapshot or upload are removed later", "error", err)
+		s.log.WarnContext(ctx, "cannot remove the bytes of a deleted snapshot or upload; they will be removed later",
+			"error", err)
 	}
 }
 

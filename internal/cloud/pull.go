@@ -16,11 +16,11 @@ import (
 
 // The response to a pull contains a URL that the service has signed. The URL names the snapshot,
 // the caller and the credential, but does not contain the credential. Anybody who has the URL can
-// use it until it expires, so it is never logged or stored. At every request for the URL, and so
-// for every range, the service checks again whether the caller may pull the snapshot. If so, it
+// use it until it expires, so it is never logged or stored. At each use of the URL, and therefore
+// for each range, the service checks again whether the caller may pull the snapshot. If so, it
 // sends the bytes from its folder, or redirects the client to a presigned URL of the object store
-// that is valid for a minute. While it sends bytes, it repeats the check, so an unshare, a role
-// change, a revoked key or an ended session stops a running download.
+// that is valid for a minute. While it sends bytes, it repeats the check, so ending a share,
+// changing a role, revoking a key or ending a session stops a running download.
 
 // pullLife is how long a download URL is valid.
 const pullLife = 15 * time.Minute
@@ -118,7 +118,7 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 
 // recheck returns a function that aborts the connection when check fails. It calls check at most
 // once per interval. The status line has already been sent, so the only way to report the failure
-// is to break the connection. The client's next request gets not_found.
+// is to break the connection. The client's next request gets the reason, usually not_found.
 func recheck(every time.Duration, check func() error) func() {
 	last := time.Now() // by the real clock
 	return func() {

@@ -26,12 +26,12 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"pull-snapshot", "POST /snapshots/{id}/pull", snap.ActPull, onSnapshot,
 		"Get a presigned URL of the snapshot's file"}, s.pullSnapshot)
 	register(s, both, route{"pull-delta", "POST /snapshots/{id}/pull-delta", snap.ActPull, onSnapshot,
-		"Get a presigned URL of a delta from a snapshot that the caller has to this one"}, s.pullDelta)
+		"Get a presigned URL of the delta between a snapshot that the caller already has and this one"}, s.pullDelta)
 	register(s, both, route{"pulled-snapshot", "POST /snapshots/{id}/pulled", snap.ActPull, onSnapshot,
 		"Record in the audit log that a pull is complete"}, s.pulled)
 
 	register(s, both, route{"get-card", "GET /snapshots/{id}/card", snap.ActView, onSnapshot,
-		"Get a page of the snapshot's card: tables, columns and how it was made"}, s.getCard)
+		"Get a page of the snapshot's card: its tables, its columns, and how the snapshot was made"}, s.getCard)
 	register(s, both, route{"put-card", "POST /snapshots/{id}/card", snap.ActPush, onSnapshot,
 		"Store the card of a snapshot that the caller pushed or may describe"}, s.putCard)
 	register(s, both, route{"remove-card", "DELETE /snapshots/{id}/card", snap.ActPush, onSnapshot,
@@ -48,9 +48,9 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"sign-parts", "POST /snapshots/{id}/parts", snap.ActPush, onUpload,
 		"Presign uploads of parts, or list the parts that have arrived"}, s.signParts)
 	register(s, both, route{"push-delta", "POST /snapshots/{id}/delta", snap.ActPush, onUpload,
-		"Get a presigned URL for a delta that replaces the upload of a push"}, s.pushDelta)
+		"Get a presigned URL to upload a delta instead of the whole file"}, s.pushDelta)
 	register(s, both, route{"complete-push", "POST /snapshots/{id}/complete", snap.ActPush, onPush,
-		"Complete a push: verify size and checksum, then list the snapshot"}, s.completePush)
+		"Complete a push: verify size and checksum, then make the snapshot visible"}, s.completePush)
 
 	register(s, both, route{"list-uploads", "GET /uploads", snap.ActPush, onNothing,
 		"List the caller's unfinished pushes, newest first"}, s.listUploads)
@@ -64,11 +64,11 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"share-group", "POST /snapshots/{id}/share-group", snap.ActShare, onSnapshot,
 		"Share with an SSO group"}, s.shareGroup)
 	register(s, both, route{"unshare-group", "DELETE /snapshots/{id}/share-group/{groupId}", snap.ActShare, onSnapshot,
-		"Remove a group share immediately"}, s.unshareGroup)
+		"End a group share immediately"}, s.unshareGroup)
 	register(s, both, route{"share-with", "POST /snapshots/{id}/shares", snap.ActShare, onSnapshot,
 		"Share with several recipients at once: all of them, or none"}, s.shares)
 	register(s, both, route{"unshare-with", "POST /snapshots/{id}/unshare", snap.ActShare, onSnapshot,
-		"End several shares or every share at once: all of them, or none"}, s.endShares)
+		"End several shares or every share; if one cannot be ended, none is"}, s.endShares)
 	register(s, both, route{"bulk-change", "POST /bulk", "", onNothing,
 		"Share, unshare or delete several snapshots"}, s.bulk)
 	register(s, both, route{"list-group-shares", "GET /snapshots/{id}/group-shares", snap.ActListGroupShares,
@@ -78,11 +78,11 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"why-visible", "GET /snapshots/{id}/why", snap.ActView, onSnapshot,
 		"List the shares and roles through which the caller can see the snapshot"}, s.why)
 	register(s, both, route{"newcomers", "GET /snapshots/{id}/newcomers", snap.ActShare, onSnapshot,
-		"Count the people whom a share would add"}, s.newcomers)
+		"Count the people who would gain access through a share, and list up to 50"}, s.newcomers)
 	register(s, both, route{"share-org", "POST /snapshots/{id}/share-org", snap.ActShareOrg, onSnapshot,
 		"Create or update a cross-organization share"}, s.shareOrg)
 	register(s, both, route{"unshare-org", "DELETE /snapshots/{id}/share-org/{slug}", snap.ActShareOrg, onSnapshot,
-		"Revoke a cross-organization share immediately"}, s.unshareOrg)
+		"End a cross-organization share immediately"}, s.unshareOrg)
 	register(s, both, route{"list-org-shares", "GET /snapshots/{id}/org-shares", snap.ActShareOrg, onSnapshot,
 		"List the snapshot's live cross-organization shares"}, s.orgShares)
 
@@ -129,7 +129,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"audit-inclusion", "GET /audit/inclusion", snap.ActAdminister, onNothing,
 		"Prove that a line is in the audit log"}, s.auditInclusion)
 	register(s, both, route{"audit-growth", "GET /audit/growth", snap.ActAdminister, onNothing,
-		"Prove that the audit log only grew since an older checkpoint"}, s.auditGrowth)
+		"Prove that the audit log has only grown since an older checkpoint"}, s.auditGrowth)
 	register(s, both, route{"share-receipt", "GET /snapshots/{id}/receipt", snap.ActView, onSnapshot,
 		"Get the proof that another organization shared the snapshot"}, s.receipt)
 
@@ -162,7 +162,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"test-webhook", "POST /webhooks/{id}/test", snap.ActAdminister, onNothing,
 		"Send a test message to a webhook"}, s.testWebhook)
 	register(s, both, route{"replay-webhook", "POST /webhooks/{id}/replay", snap.ActAdminister, onNothing,
-		"Send messages of a webhook again"}, s.replayWebhook)
+		"Resend past messages of a webhook"}, s.replayWebhook)
 	register(s, both, route{"list-deliveries", "GET /webhooks/{id}/deliveries", snap.ActAdminister, onNothing,
 		"List the newest deliveries of a webhook"}, s.listDeliveries)
 

@@ -4,8 +4,8 @@
 // the snapshot's SQL. The loader generates every statement from the description, and does the
 // quoting itself.
 //
-// Objects that can run code are programs. The description contains their names, so that they can be
-// listed, and nothing else about them.
+// Objects that can run code are programs. The description contains only their kinds, their names
+// and the tables they belong to, so that they can be listed.
 //
 // A description from a file is untrusted input. Nothing may use it before [Schema.Check].
 package schema
@@ -30,7 +30,7 @@ type Name struct {
 	Name   string `json:"name"`
 }
 
-// Namespace is a schema of PostgreSQL.
+// Namespace is a PostgreSQL schema.
 type Namespace struct {
 	Name    string `json:"name"`
 	Comment string `json:"comment,omitempty"`
@@ -71,9 +71,9 @@ type Sequence struct {
 	Max       string `json:"max,omitempty"`
 	Cache     string `json:"cache,omitempty"`
 	Cycle     bool   `json:"cycle,omitempty"`
-	Last      string `json:"last,omitempty"` // its last value
-	Called    bool   `json:"called,omitempty"`
-	Owner     *Owner `json:"owner,omitempty"` // the column that owns it
+	Last      string `json:"last,omitempty"`   // last value
+	Called    bool   `json:"called,omitempty"` // Last was returned; the next value is Last plus Increment
+	Owner     *Owner `json:"owner,omitempty"`  // the column that owns it
 	Comment   string `json:"comment,omitempty"`
 }
 
@@ -95,7 +95,7 @@ type Table struct {
 	Partitions  *Partitions       `json:"partitions,omitempty"`   // how its rows are partitioned
 	PartitionOf *PartitionOf      `json:"partition_of,omitempty"` // the table it is a partition of
 	Inherits    []Name            `json:"inherits,omitempty"`
-	Options     map[string]string `json:"options,omitempty"` // only options of a fixed list for each kind of database
+	Options     map[string]string `json:"options,omitempty"` // only options from a fixed list for each kind of database
 	Comment     string            `json:"comment,omitempty"`
 }
 
@@ -137,7 +137,7 @@ type Column struct {
 	Check      *Expr  `json:"check,omitempty"` // the column's own check
 }
 
-// Identity means that the database numbers the column automatically.
+// Identity means that the database generates the column's values.
 type Identity struct {
 	Always   bool  `json:"always,omitempty"`
 	Sequence *Name `json:"sequence,omitempty"` // PostgreSQL only; one of [Schema.Sequences]
@@ -248,8 +248,8 @@ type Part struct {
 	Comment string `json:"comment,omitempty"`
 }
 
-// Bound is the bound of a partition. A value is a literal, or the column expression MINVALUE or
-// MAXVALUE.
+// Bound is the bound of a partition. A value is a literal, or MINVALUE or MAXVALUE, which are
+// stored in [Expr.Column].
 type Bound struct {
 	Default   bool     `json:"default,omitempty"`
 	In        [][]Expr `json:"in,omitempty"`

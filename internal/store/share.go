@@ -79,8 +79,8 @@ func (s *Store) viewers(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (coun
 	return count, err
 }
 
-// UnshareFrom ends all of these shares in one transaction, or none. It fails with the codes
-// group_not_found and organization_not_found.
+// UnshareFrom ends all of these shares in one transaction, or none. It fails with code
+// group_not_found or organization_not_found.
 func (s *Store) UnshareFrom(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	from snap.Shares) (ended []snap.ShareChange, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
@@ -207,7 +207,7 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 		return change, err
 	}
 	if org.ID == sn.Org.ID {
-		return change, snap.Invalid("a snapshot cannot be shared with its own organization as with another one",
+		return change, snap.Invalid("this organization already owns the snapshot",
 			"share it with the whole organization instead")
 	}
 	if err := markShared(ctx, tx, sn); err != nil {
@@ -279,7 +279,7 @@ func errNoGroup(groupID string) error {
 	return &snap.Error{
 		Code:   snap.CodeGroupNotFound,
 		Detail: fmt.Sprintf("the organization has no group with the ID %q", groupID),
-		Hint:   "groups appear when one of their members signs in",
+		Hint:   "a group appears when one of its members signs in, or when your identity provider reports it",
 	}
 }
 

@@ -50,8 +50,8 @@ func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o 
 func damaged(name string) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
-		Detail: fmt.Sprintf("the local snapshot %s is damaged: its checksum is wrong", name),
-		Hint:   "rebuild it; `snapcli snapshots verify` checks the others",
+		Detail: fmt.Sprintf("the local snapshot %s is damaged: its size or checksum is wrong", name),
+		Hint:   "create or pull it again; check your other snapshots with `snapcli snapshots verify`",
 	}
 }
 
@@ -119,15 +119,16 @@ func canSendAgain(err error) bool {
 		[]snap.Code{snap.CodeUploadIncomplete, snap.CodeChecksumMismatch, snap.CodeNotFound}, snap.CodeOf(err))
 }
 
-// part is one part being transferred: it is first hashed, then signed just before it is sent.
+// part is one part being transferred. It is hashed first. Its URL is signed just before the part is
+// sent.
 type part struct {
 	api.PartSpec
 	offset, size int64
 	url          api.SignedURL
 }
 
-// send sends every part that is not present. It runs three stages concurrently: reading the file,
-// signing in batches, and sending.
+// send sends every part that the service does not have yet. It runs three stages concurrently:
+// reading the file, signing in batches, and sending.
 func (u *uploader) send(ctx context.Context, plan api.UploadPlan) error {
 	if plan.PartSize < 1 || int64(plan.Parts) != (u.req.Size+plan.PartSize-1)/plan.PartSize {
 		return &snap.Error{Code: snap.CodeInternal, Detail: "the service's plan for the upload is invalid",
@@ -199,7 +200,7 @@ func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 			}
 		}
 		if batch[i].url.URL == "" {
-			return &snap.Error{Code: snap.CodeInternal, Detail: "the service did not sign an upload URL",
+			return &snap.Error{Code: snap.CodeInternal, Detail: "the service returned no upload URL for a part",
 				Hint: "update snapcli or the service"}
 		}
 		if err := u.checkURL(batch[i].url.URL); err != nil {
@@ -209,7 +210,8 @@ func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 	return nil
 }
 
-// sendPart sends one part. It retries with a fresh URL while that is worthwhile.
+// sendPart sends one part. After a temporary failure, it tries again with a fresh URL, up to
+// maxAttempts times in all.
 func (u *uploader) sendPart(ctx context.Context, id string, p part) error {
 	for n := 1; ; n++ {
 		err := u.put(ctx, p)
