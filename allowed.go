@@ -11,20 +11,20 @@ import (
 // organization.
 type Action string
 
-// The actions. [Allowed] is asked about an action on a snapshot only if [Visible] is true.
+// The actions. Call [Allowed] for an action on a snapshot only if [Visible] is true.
 const (
-	ActView             Action = "view"        // read its record
-	ActPull             Action = "pull"        // download it
-	ActPush             Action = "push"        // push a new one
-	ActDelete           Action = "delete"      // delete it
-	ActDescribe         Action = "describe"    // write its description and labels
-	ActShare            Action = "share"       // change its org-wide or group shares
-	ActListGroupShares  Action = "list_groups" // list its group shares
-	ActShareOrg         Action = "share_org"   // list or change its cross-org shares
-	ActDecline          Action = "decline"     // decline a snapshot that another organization shared with the caller's
-	ActExplain          Action = "explain"     // ask who can see it, and why
-	ActReadOrganization Action = "read_groups" // list the organization's groups, members and certificate keys
-	ActAdminister       Action = "administer"  // read the audit log; manage others' keys, channels, retention, webhooks
+	ActView             Action = "view"              // read its record
+	ActPull             Action = "pull"              // download it
+	ActPush             Action = "push"              // push a new one
+	ActDelete           Action = "delete"            // delete it
+	ActDescribe         Action = "describe"          // write its description and labels
+	ActShare            Action = "share"             // change its org-wide or group shares
+	ActListGroupShares  Action = "list_group_shares" // list its group shares
+	ActShareOrg         Action = "share_org"         // list or change its cross-org shares
+	ActDecline          Action = "decline"           // decline a snapshot that another organization shared
+	ActExplain          Action = "explain"           // ask who can see it, and why
+	ActReadOrganization Action = "read_organization" // list the organization's groups, members and certificate keys
+	ActAdminister       Action = "administer"        // audit log, others' keys, channels, retention, webhooks
 )
 
 // Allowed decides what a caller may do with a snapshot they can see. It returns nil, or a refusal
@@ -126,8 +126,8 @@ const askForMember = "ask an owner or admin of your organization for the member 
 
 func refusal(do Action, own bool) error {
 	if do == ActDecline && own {
-		return Forbidden("this snapshot is your organization's own; you can only decline snapshots that another "+
-			"organization shared", "")
+		return Forbidden("this snapshot belongs to your own organization; you can decline only snapshots that "+
+			"another organization shared", "")
 	}
 	if !own && do != ActDecline && do != ActPush && do != ActAdminister {
 		return Forbidden("this snapshot belongs to another organization, which shared it with yours read-only",

@@ -76,7 +76,7 @@ func Codes() []CodeInfo {
 		{CodeForbidden, http.StatusForbidden, ExitForbidden, "the caller is not allowed to do this"},
 		{CodeUserAttributionRequired, http.StatusForbidden, ExitForbidden,
 			"the action needs a user, and the credential is an organization-level key"},
-		{CodePolicy, http.StatusForbidden, ExitForbidden, "the organization's policy refuses this"},
+		{CodePolicy, http.StatusForbidden, ExitForbidden, "the organization's policy forbids this"},
 		{CodeConfirm, http.StatusPreconditionRequired, ExitUsage,
 			"the organization's policy asks for a confirmation, and none was given"},
 		{CodeNotFound, http.StatusNotFound, ExitNotFound, "it does not exist, or the caller has no access to it"},
@@ -165,7 +165,7 @@ func (e *Error) Is(target error) bool {
 // not allowed to see. It has no details, so the two cases cannot be distinguished.
 var ErrNotFound = &Error{
 	Code:   CodeNotFound,
-	Detail: "no such snapshot, or you may not see it",
+	Detail: "no such snapshot, or you have no access to it",
 	Hint:   "list the snapshots that you can see: `snapcli cloud snapshots`",
 }
 

@@ -95,7 +95,7 @@ The service sends errors as RFC 9457 ` + "`application/problem+json`" + `:
   "type": "urn:snapcloud:error:not-found",
   "title": "it does not exist, or the caller has no access to it",
   "status": 404,
-  "detail": "no such snapshot, or you may not see it",
+  "detail": "no such snapshot, or you have no access to it",
   "code": "not_found",
   "hint": "list the snapshots that you can see: ` + "`snapcli cloud snapshots`" + `",
   "request_id": "..."

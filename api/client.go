@@ -34,7 +34,7 @@ func StaticToken(key string) TokenSource {
 // An error that the service sent is returned as a *snap.Error. If there was no response, the
 // *snap.Error has code unreachable, or code interrupted if the context ended.
 type Client struct {
-	base  string // {cloud.url} without a trailing slash
+	base  string // cloud.url without a trailing slash
 	mount string
 	token TokenSource
 	http  *http.Client
@@ -46,7 +46,7 @@ type Client struct {
 
 // Options configures a [Client].
 type Options struct {
-	BaseURL   string      // {cloud.url}; http only on a loopback address
+	BaseURL   string      // cloud.url; http only on a loopback address
 	Mount     string      // MountAgent for API keys, MountUser for access tokens
 	Token     TokenSource // nil for the routes that need none
 	UserAgent string
@@ -72,7 +72,8 @@ func New(o Options) (*Client, error) {
 		copied := *o.HTTP
 		h = &copied
 	}
-	// A redirect would send the credential to another address.
+	// A redirect is not followed, because it could send the credential to another address or
+	// unencrypted.
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if o.Wait == nil {
 		o.Wait = Wait
@@ -85,8 +86,8 @@ func New(o Options) (*Client, error) {
 		trace: traceParent(o.TraceParent), wait: o.Wait}, nil
 }
 
-// traceParent returns text if it is a valid traceparent by W3C Trace Context section 3.2, otherwise
-// "".
+// traceParent returns text if it has the form of a traceparent of version 00 (W3C Trace Context,
+// section 3.2), otherwise "".
 func traceParent(text string) string {
 	parts := strings.Split(text, "-")
 	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 ||
@@ -129,7 +130,7 @@ func (c *Client) Snapshots(ctx context.Context, o ListOptions) (SnapshotPage, er
 // Count is how many snapshots a listing has.
 type Count struct {
 	Count int  `json:"count"`
-	More  bool `json:"more" doc:"there are more than counted: counting stops at 100,000, or sooner if filtered"`
+	More  bool `json:"more" doc:"there are more snapshots than count: counting stops at 100,000, or sooner if filtered"`
 }
 
 // CountSnapshots returns how many snapshots the listing has on all its pages. It ignores the limit
@@ -207,7 +208,7 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 		ids = append(ids, s.ID)
 	}
 	return Snapshot{}, snap.Usage(fmt.Sprintf("several snapshot IDs begin with %q: %s", typed,
-		strings.Join(ids, ", ")), "give more characters of the one you mean")
+		strings.Join(ids, ", ")), "type more characters of the ID that you mean")
 }
 
 // unresolved returns the error for a typed prefix that no visible ID begins with. If one of the
@@ -216,7 +217,7 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 func (c *Client) unresolved(ctx context.Context, typed string) error {
 	page, err := c.Snapshots(ctx, ListOptions{Limit: DefaultLimit})
 	if err != nil {
-		return snap.ErrNotFound // this error is also right without a hint
+		return snap.ErrNotFound // the suggestion is optional
 	}
 	code := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(typed)), snap.IDPrefix)
 	byPrefix := map[string]Snapshot{}
@@ -250,8 +251,8 @@ func (c *Client) Snapshot(ctx context.Context, id string) (Snapshot, error) {
 	return call[Snapshot](ctx, c, http.MethodGet, snapshotPath(id, ""), nil)
 }
 
-// Card returns a page of a snapshot's card, with the tables and columns that q finds. Pages count
-// from 1.
+// Card returns a page of a snapshot's card, with the tables and columns that q finds. Pages are
+// numbered from 1.
 func (c *Client) Card(ctx context.Context, id, q string, page int) (SnapshotCard, error) {
 	query := url.Values{"page": {strconv.Itoa(max(1, page))}}
 	if q != "" {
@@ -368,7 +369,7 @@ func (c *Client) ShareGroup(ctx context.Context, id, groupID string) (GroupShare
 		ShareGroupRequest{GroupID: groupID})
 }
 
-// UnshareGroup removes a group share immediately.
+// UnshareGroup ends a group share immediately.
 func (c *Client) UnshareGroup(ctx context.Context, id, groupID string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/share-group/"+url.PathEscape(groupID)), nil, nil)
 }
@@ -386,7 +387,7 @@ func (c *Client) ShareOrg(ctx context.Context, id, slug string, expires *time.Ti
 		ShareOrgRequest{OrgSlug: slug, ExpiresAt: expires})
 }
 
-// UnshareOrg revokes a cross-org share immediately.
+// UnshareOrg ends a cross-org share immediately.
 func (c *Client) UnshareOrg(ctx context.Context, id, slug string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/share-org/"+url.PathEscape(slug)), nil, nil)
 }
@@ -519,7 +520,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 const maxResponse = 32 << 20
 
 // exchange sends a request with a token and reads the response. After a temporary failure, it
-// repeats a request that may be sent twice. If a request that only reads got no response in time,
+// sends the request again if that is safe. If a request that only reads got no response in time,
 // exchange sends it once more.
 func (c *Client) exchange(ctx context.Context, method, target, token string, body []byte, out any) (
 	status int, err error) {
@@ -601,7 +602,7 @@ func errNotTheService(base string, status int) error {
 	}
 	return &snap.Error{
 		Code:   code,
-		Detail: fmt.Sprintf("%s does not answer like the cloud service (status %d)", base, status),
+		Detail: fmt.Sprintf("the response from %s is not from the cloud service (status %d)", base, status),
 		Hint:   "check cloud.url, and any proxy in between",
 	}
 }

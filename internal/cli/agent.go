@@ -24,7 +24,7 @@ func (a *app) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Build, mask, check and push snapshots on a schedule",
-		Long: `Agent runs until you stop it. At the times of a target's schedule it builds a
+		Long: `Agent runs until you stop it. At each scheduled time of a target, it builds a
 snapshot, masks it, loads the masked copy into a scratch database, runs the
 target's checks there, and pushes the copy to the cloud service, or to the only
 storage profile if no cloud service is configured. Then it deletes the unmasked
@@ -51,6 +51,7 @@ them. The config file is read again when it changes.`,
 		RunE:    a.withAgent(a.serveAgent),
 	}
 	a.jsonFlag(cmd)
+	cmd.Flags().Lookup("json").Usage = "print each event as one line of JSON"
 	cmd.AddCommand(a.agentRunCommand(), a.agentStatusCommand())
 	return cmd
 }

@@ -23,14 +23,15 @@ func (a *app) keysCreateCommand() *cobra.Command {
 the secrets of your CI system as ` + apiKeyEnv + `.
 
 A cak key acts as you. A clt key is for pipelines, and a sak key for service
-agents. Both act as the organization, within their scopes, and never change a
+agents. Only owners and admins can create these two kinds, and must give
+--scopes. Both act as the organization, within their scopes, and never change a
 share. They see snapshots that are shared org-wide, snapshots that other
 organizations shared with yours, and snapshots that clt or sak keys pushed. With
 the scope private, they see every snapshot of the organization.
 
 A cak key stops working when you leave the organization. With --from, a key
-works only from these networks; elsewhere, the service refuses the key as if it
-did not exist.`,
+works only from the networks that you list; from anywhere else, the service
+refuses the key as if it did not exist.`,
 		Example: examples(
 			"a key that acts as you, for 90 days", "snapcli cloud keys create laptop --expires-in 90d",
 			"a key for the office network", "snapcli cloud keys create nightly --from 10.0.0.0/8 --expires-in 90d",
@@ -45,7 +46,8 @@ did not exist.`,
 		"how long the key is valid, such as 90d (default: it never expires)")
 	cmd.Flags().StringSliceVar(&from, "from", nil,
 		"networks from which the key may be used, such as 10.0.0.0/8; at most 100 (default: anywhere)")
-	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "what a clt or sak key may do: pull, push, private")
+	cmd.Flags().StringSliceVar(&scopes, "scopes", nil,
+		"what the key may do: pull, push, private (required for clt and sak; a cak key has none)")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"},
 		cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("scopes",

@@ -87,7 +87,7 @@ organizations.`,
 func (a *app) addShareFlags(cmd *cobra.Command, f *shareFlags) {
 	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "an SSO group, by name or ID; can be repeated")
 	cmd.Flags().StringArrayVar(&f.orgs, "org", nil,
-		"another organization, by slug; can be repeated (it does not choose your session here)")
+		"another organization, by slug; can be repeated (here, --org does not select your login session)")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would change")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups())
 	_ = cmd.RegisterFlagCompletionFunc("org", a.completeOrgs)

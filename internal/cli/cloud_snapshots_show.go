@@ -24,10 +24,11 @@ func (a *app) cloudShowCommand() *cobra.Command {
 what you may do with it, and its card: the database it was taken from, how it
 was masked, its tables with their row counts and sizes, the sizes of the
 target's snapshots, and what changed since the previous snapshot. A certificate
-is valid if a key that the organization registered signed it. The snapshot's
-owner, and owners and admins of the organization, also see who pulled it, who
-shared it, with whom, and until when. A card never contains a row of data.
-Another organization sees the card only if the share includes it.`,
+is valid if it was signed by a key that the organization has registered and not
+revoked. The snapshot's owner, and owners and admins of the organization, also
+see who pulled it, who shared it, with whom, and until when. A card never
+contains a row of data. Another organization sees the card only if the share
+includes it.`,
 		Example: examples("show one", "snapcli cloud snapshots show snap_7h2k9m",
 			"show the columns, and how each was masked", "snapcli cloud snapshots show snap_7h2k9m --columns"),
 		Args:              command.ExactArgs("snapshot ID"),

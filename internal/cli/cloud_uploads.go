@@ -93,5 +93,5 @@ func uploadID(ctx context.Context, c *connection, typed string) (string, error) 
 		return ids[0], nil
 	}
 	return "", snap.Usage(fmt.Sprintf("several upload IDs begin with %q: %s", typed, strings.Join(ids, ", ")),
-		"give more characters of the one you mean")
+		"type more characters of the ID that you mean")
 }

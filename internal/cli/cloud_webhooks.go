@@ -253,7 +253,7 @@ func (a *app) webhooksReplayCommand() *cobra.Command {
 	var all bool
 	cmd := webhookCommand(a, &cobra.Command{
 		Use:   "replay WEBHOOK-ID",
-		Short: "Send messages of a webhook again",
+		Short: "Resend past messages of a webhook",
 		Long: `Replay repeats the messages that the service gave up on, with the same IDs.
 Messages are kept for 30 days. With --all, it also repeats messages that the
 receiver accepted.`,

@@ -35,7 +35,7 @@ func TestReferencePage(t *testing.T) {
 	root := referenceApp().root()
 	var page bytes.Buffer
 	page.WriteString("# The commands of snapcli\n\nThis page is generated from the commands; `snapcli COMMAND " +
-		"--help` prints the same.\n\n")
+		"--help` prints the same text.\n\n")
 	fmt.Fprintf(&page, "Every command takes these flags. In `snapcli cloud snapshots share` and `unshare`, --org\n"+
 		"names the organization on the other side of the share instead.\n\n```\n%s```\n",
 		root.PersistentFlags().FlagUsages())

@@ -30,8 +30,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Doctor checks versions, the config file and its permissions, the snapshot
 folder, the databases of every target and the programs they need, the cloud
 service, its clock, and your credential. It prints one line for each target,
-followed by its problems. --verbose prints every check. It changes nothing, and
-it fails when any check fails.
+followed by its problems. --verbose prints every check. It changes nothing
+unless you give --fix, and it exits with an error if any check fails.
 
 It also lists the remains of failed and killed commands: temporary files, and
 scratch databases, journals and roles on the destination and scratch servers.

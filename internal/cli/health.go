@@ -37,7 +37,7 @@ func (a *app) health(ctx context.Context, base string) (health, error) {
 	h := health{took: a.now().Sub(began)}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxHealth)).Decode(&h.parts); err != nil {
 		return h, &snap.Error{Code: snap.CodeUnreachable,
-			Detail: fmt.Sprintf("%s does not answer like the cloud service (status %d)", base, res.StatusCode),
+			Detail: fmt.Sprintf("the response from %s is not from the cloud service (status %d)", base, res.StatusCode),
 			Hint:   "check cloud.url, and any proxy in between", Cause: err}
 	}
 	if theirs, err := http.ParseTime(res.Header.Get("Date")); err == nil {

@@ -34,9 +34,9 @@ written, pull prints what to add. An interrupted pull resumes where it stopped.
 
 By default, ` + "`snapcli load`" + ` reads only tables and rows from a snapshot of another
 organization. Loaded in this way, the snapshot cannot run code that its author
-wrote, and it cannot read or change another database, an account, a setting or a
-file. A snapshot of your own organization, or from a storage profile, is loaded
-with its programs, confined to the destination database.`,
+wrote, and it cannot read or change other databases, other files, user accounts
+or server settings. A snapshot of your own organization, or from a storage
+profile, is loaded with its programs, confined to the destination database.`,
 		Example: examples(
 			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),

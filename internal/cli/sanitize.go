@@ -25,19 +25,20 @@ source. The copy of an encrypted original is encrypted too, unless you give
 --no-encrypt.
 
 A masked copy of another organization's snapshot has its tables and rows, but
-not its functions, triggers, views and other programs. The copy cannot run code
-that the author of the original wrote, and it cannot read or change another
-database, an account, a setting or a file.
+not its functions, triggers, views and other programs. Making or loading the
+copy cannot run code that the author of the original wrote, and cannot read or
+change other databases, other files, user accounts or server settings.
 
---init drafts a rules file from the snapshot's tables and values, for you to
-read and correct. If the target's configuration names no rules file, --init adds
-this one to it. --review goes through the drafted rules on the terminal. One
-keystroke decides on all columns with the same proposed mask and the same
-reason. Each decision is saved immediately.
+--init drafts a rules file from the snapshot's tables and values. Review and
+correct it. If the target's configuration names no rules file, --init adds the
+new file to the configuration. --review goes through the drafted rules on the
+terminal. One keystroke decides on all columns with the same proposed mask and
+the same reason. Each decision is saved immediately.
 
---check masks nothing. It prints the columns that the rules do not decide on
-yet, such as columns that are newer than the rules. The exit code is 0 if there
-are none, 1 if there are some, and above 1 after an error.`,
+--check masks nothing. It prints the columns that have no rule yet, such as
+columns that were added after the rules were written, and those whose rule is
+still ` + "`decide`" + `. The exit code is 0 if there are none, 1 if there are some, and
+above 1 after an error.`,
 		Example: examples(
 			"draft rules from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
 			"decide on the columns that the draft left open", "snapcli sanitize shop --review",
@@ -64,8 +65,8 @@ are none, 1 if there are some, and above 1 after an error.`,
 	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default: the target's)")
 	jobsFlag(cmd, &o.Jobs, "number of tables processed at once; 0 uses the target's setting")
 	cmd.Flags().BoolVar(&draft, "init", false, "draft a rules file instead of masking")
-	cmd.Flags().BoolVar(&review, "review", false, "decide on the drafted rules, group by group")
-	cmd.Flags().BoolVar(&check, "check", false, "only print the columns that the rules do not decide on yet")
+	cmd.Flags().BoolVar(&review, "review", false, "accept or change the drafted rules, group by group")
+	cmd.Flags().BoolVar(&check, "check", false, "only print the columns that still need a rule")
 	identityFlag(cmd, &o.Identity)
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.MarkFlagsMutuallyExclusive("init", "sql", "review", "check")
