@@ -137,8 +137,11 @@ func AddUserinfo(claims map[string]any, info *oidc.UserInfo) error {
 	if err := info.Claims(&more); err != nil {
 		return err
 	}
-	maps.Copy(more, claims) // the token's claims win
-	maps.Copy(claims, more)
+	for name, value := range more { // more is nil if the response is null
+		if _, known := claims[name]; !known {
+			claims[name] = value
+		}
+	}
 	return nil
 }
 
