@@ -73,7 +73,10 @@ func boundedElements(text []byte) bool {
 
 // check returns an error unless the card is within the bounds and safe to show.
 func check(c api.Card) error {
-	if len(c.Tables) > MaxTables || Totals(c.Tables).Columns > MaxColumns || c.Unlisted < 0 {
+	if c.Unlisted < 0 {
+		return refused("it has a negative count")
+	}
+	if len(c.Tables) > MaxTables || Totals(c.Tables).Columns > MaxColumns {
 		return refused(fmt.Sprintf("it has more than %d tables or %d columns", MaxTables, MaxColumns))
 	}
 	texts := []string{c.ServerVersion, c.Encoding, c.Collation, c.From}

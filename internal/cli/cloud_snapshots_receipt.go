@@ -14,11 +14,12 @@ func (a *app) cloudReceiptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "receipt SNAPSHOT-ID",
 		Short: "Show the proof that a snapshot was shared with you",
-		Long: `When another organization shares a snapshot with yours, its audit log records
-the share. Receipt shows that line of the log, and proves on this machine that
-the line is in the log that the service signed. Keep the output of --json: it
-still proves the share when the snapshot and the log are gone. The line names
-the snapshot, both organizations and the end of the share, but no person.`,
+		Long: `When another organization shares a snapshot with yours, the audit log of that
+organization records the share. Receipt shows that line of the log, and proves
+on this machine that the line is in the log that the service signed. Keep the
+output of --json: it still proves the share when the snapshot and the log are
+gone. The line names the snapshot, both organizations and the end of the share,
+but no person.`,
 		Example: examples(
 			"show the proof", "snapcli cloud snapshots receipt snap_7h2k9m",
 			"keep the proof", "snapcli cloud snapshots receipt snap_7h2k9m --json > receipt.json"),

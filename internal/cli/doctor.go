@@ -124,7 +124,7 @@ func (x *examination) configuration() *local.Agent {
 	}
 	for _, f := range agent.Flaws() {
 		switch {
-		case f.Tried: // the check that connects reports it
+		case f.Tried: // the check that connects with this setting reports it
 		case f.Doubt:
 			x.addError(f.Key, warned, f.Err)
 		default:

@@ -170,8 +170,9 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 	return b, moveIntoPlace(dataDir, staging)
 }
 
-// prepareStaging creates the folder in which a restore is prepared. It fails if the data directory
-// holds anything else, except empty folders of objects, and no restore has begun there.
+// prepareStaging creates the folder in which a restore is prepared. Unless a restore has already
+// begun there, it fails if the data directory contains anything but empty folders of objects and
+// lost+found.
 func prepareStaging(dataDir, staging string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return err

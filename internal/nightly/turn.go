@@ -180,8 +180,8 @@ func (a *Agent) giveUp(t Task, r *Record) error {
 	return a.end(t, r, Failed)
 }
 
-// TooSoonError is the error of [Agent.RunNow] if the target already had a run in this minute, or a
-// later one before the clock was set back.
+// TooSoonError is the error of [Agent.RunNow] if the record already covers this minute: the target
+// had a run in it, the record began in it, or the clock was set back since the last run.
 type TooSoonError struct{ After time.Time }
 
 func (e TooSoonError) Error() string {

@@ -80,7 +80,8 @@ func caseForms(r rune) []rune {
 	return all
 }
 
-// startOf returns the first eight bytes with the bit set in which the cases of ASCII letters differ.
+// startOf returns the first eight bytes, and sets bit 0x20 in each of them. Lower and upper case of
+// an ASCII letter differ only in that bit.
 func startOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b) | 0x2020202020202020 }
 
 func mix(start uint64) uint16 { return uint16((start * 0x9e3779b97f4a7c15) >> 48) }

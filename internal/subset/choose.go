@@ -171,7 +171,7 @@ func (k ForeignKey) join(prefix string) string {
 }
 
 // addReferencing adds the rows that reference a chosen row, in the order of the plan. All rows of a
-// table are chosen before a foreign key that leads away from the table is followed.
+// table are chosen, and its surplus rows are removed, before the rows that reference them are added.
 func (c *Choice) addReferencing(ctx context.Context) error {
 	thinned := map[int]bool{}
 	thin := func(table int) error {

@@ -301,8 +301,9 @@ func (w *network) startTables(part []int, g Graph) []int {
 	return chosen
 }
 
-// down returns the foreign keys to follow down from the starting tables. They are ordered so that
-// all rows of a table are chosen before a key that leads away from it is followed.
+// down returns the foreign keys to follow down from the starting tables, each from the referenced
+// table to the referencing one. They are ordered so that all rows of a table are chosen before the
+// rows that reference them.
 func (w *network) down(g Graph, start func(int) bool) []int {
 	depth := make([]int, w.n) // distance within the cycle from where it was entered; -1 is unreached
 	cycles := make([][]int, w.n)

@@ -62,7 +62,8 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 		return err
 	}
 	err = s.exchange(ctx)
-	// The new tables may be in place, so an interruption must not leave the next steps half done.
+	// recoverSwap is also the last step of a swap that succeeded. The new tables may be in place, so
+	// an interruption must not leave it half done.
 	ctx = context.WithoutCancel(ctx)
 	if recoverErr := recoverSwap(ctx, s.server, s.dest, s.id); recoverErr != nil {
 		return errors.Join(err, setAside(ctx, s.server, s.dest, s.id, recoverErr))
