@@ -23,10 +23,10 @@ func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [URL]",
 		Short: "Ask for a database, and take its first snapshot",
-		Long: `Init asks for the URL of a database, tests the connection, asks for a name and
-for the database to load snapshots into, and adds a target with these settings.
-Then it offers to take the first snapshot. Nothing is written before the last
-answer, so Ctrl-C changes nothing.
+		Long: `Init asks for the URL of a database, tests the connection, and asks for a name
+and for the database to load snapshots into. Until these questions are answered,
+nothing is written, and Ctrl-C changes nothing. Then init adds a target with
+these settings and offers to take the first snapshot.
 
 It needs a terminal. Scripts use ` + "`snapcli targets add`" + `.`,
 		Example: examples("answer the questions", "snapcli init",

@@ -20,7 +20,8 @@ func (a *app) whoamiCommand() *cobra.Command {
 		Use:   "whoami",
 		Short: "Show the current login and validate the session",
 		Long: `Whoami asks the cloud service for your user, organization, role and groups, and
-shows the credential. Commands use the first of these credentials that exists:
+shows which credential was used. Commands use the first of these credentials
+that exists:
 
   1. the login session of the organization in --org
   2. the API key in ` + apiKeyEnv + `

@@ -61,7 +61,8 @@ func (a *Agent) way(p place) (*reach.Way, error) {
 	return reach.NewWay(tunnel, &reach.Command{Setting: p.setting, Words: words}), nil
 }
 
-// wayFlaws adds the settings that make a database unreachable.
+// wayFlaws adds to f the flaws in the settings for reaching the target's databases: an invalid SSH
+// URL or password command, and settings for a database that the target does not have.
 func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
 	prefixes := []string{"", "destination_", "scratch_"}
 	for i, p := range []place{t.source(), t.destination(), {t.Scratch, t.ScratchVia, t.ScratchPasswordCommand, ""}} {

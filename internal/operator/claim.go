@@ -14,9 +14,9 @@ func (p *program) claim() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "claim --from URL",
 		Short: "Take over the object store of a service whose database is lost",
-		Long: "Claim makes this service the owner of the object store in the configuration. It\n" +
-			"then replaces the service whose public URL --from gives. Two services cannot share\n" +
-			"an object store, so the old service must never run again.\n\n" +
+		Long: "Claim makes this service the owner of the object store in the configuration, in\n" +
+			"place of the service with the public URL --from. Two services cannot share an object\n" +
+			"store, so the old service must never run again.\n\n" +
 			"If you have a backup of the lost database, restore it instead. A restore brings the\n" +
 			"snapshots back; claim does not. The objects of the lost service stay in the object\n" +
 			"store, but no snapshot refers to them.",

@@ -87,7 +87,7 @@ func (d *documents) leaf(path string, words []string, value string, t Type) {
 		return
 	}
 	kind, at := d.judge.kindOf(words)
-	if kind != "" && !technicalEnd(words, t, kind, at) && holds(kind, t) {
+	if kind != "" && !onlyDescribes(words, t, kind, at) && holds(kind, t) {
 		d.record(kind, path)
 		return
 	}

@@ -48,9 +48,10 @@ var technicalEnds = strings.Fields(`type types status state kind locale locales 
 // special are the kinds that even a boolean can reveal.
 var special = []Kind{Health, Belief, Family, Biometric, NationalNumber, Gender}
 
-// technicalEnd reports whether a name that contains a kind's words only describes such data, as in
-// "email_count integer". The kind's words end at word number at, counted from one.
-func technicalEnd(words []string, t Type, k Kind, at int) bool {
+// onlyDescribes reports whether a column whose name contains a kind's words only describes such
+// data, by its type and its last word, as in "email_count integer". The kind's words end at word
+// number at, counted from one.
+func onlyDescribes(words []string, t Type, k Kind, at int) bool {
 	last := words[len(words)-1]
 	switch {
 	case slices.Contains(special, k):

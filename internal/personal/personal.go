@@ -111,7 +111,7 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 		return Finding{}, false
 	case isRow(c, words) && !identifies(kind):
 		return byRow(c, words, kind, at)
-	case technicalEnd(words, c.Type, kind, at):
+	case onlyDescribes(words, c.Type, kind, at):
 		return Finding{}, false // describes personal data but contains none: "email_count integer"
 	}
 	if kind == Person && at < len(words) && c.Type.Class == Text {

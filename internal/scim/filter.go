@@ -207,12 +207,12 @@ func (p *parser) value() (string, error) {
 	d.UseNumber()
 	token, err := d.Token()
 	if err != nil {
-		return "", p.fail("a value is expected before %q", p.text)
+		return "", p.fail("a string in double quotes, a number, true or false is expected at %q", p.text)
 	}
 	switch token.(type) {
 	case string, bool, json.Number:
 	default:
-		return "", p.fail("a value is expected before %q", p.text)
+		return "", p.fail("a string in double quotes, a number, true or false is expected at %q", p.text)
 	}
 	p.text = p.text[d.InputOffset():]
 	text := fmt.Sprint(token)
