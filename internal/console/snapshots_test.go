@@ -349,7 +349,7 @@ func TestManySnapshotsAreChanged(t *testing.T) {
 	ids := []string{one.ID, two.ID, hidden.ID}
 	send(v, url.Values{"do": {"everyone"}, "id": ids}).must(t, 200,
 		"2 snapshots shared with everyone in Acme Inc, 6 people. 1 other was not.",
-		"or you may not")
+		"or you have no access")
 	send(v, url.Values{"do": {"group"}, "group": {"Eng"}, "id": ids[:2]}).must(t, 200,
 		"2 snapshots shared with the group eng, 2 people.")
 	send(v, url.Values{"do": {"group"}, "group": {"Dba"}, "id": ids[:2]}).must(t, 400, "2 groups have the name",
