@@ -55,7 +55,7 @@ type Snapshot struct {
 	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with"`
 	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"end of the share that ends next"`
 	Through      string      `json:"through_group,omitempty" doc:"the caller's group, if only a group share shows it"`
-	Outside      bool        `json:"shared_outside" doc:"shared with another organization; only for its owner and for admins"`
+	Outside      bool        `json:"shared_outside" doc:"shared with another organization; for its owner and admins"`
 	Warning      string      `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 	Can          *Can        `json:"can,omitempty" doc:"what the caller may do; only for a single snapshot"`
 
@@ -114,7 +114,7 @@ type OrgShare struct {
 	SharedBy          string     `json:"shared_by,omitempty"`
 	SharedAt          time.Time  `json:"shared_at"`
 	WithSchema        bool       `json:"with_schema" doc:"the organization sees the snapshot's card"`
-	DeclinedAt        *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it, until it is shared again"`
+	DeclinedAt        *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it, until the next share"`
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
 	Warning           string     `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 }

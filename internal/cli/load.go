@@ -113,7 +113,7 @@ type loadView struct {
 	Seconds     float64 `json:"seconds"`
 
 	Provenance provenanceView `json:"provenance"`
-	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs not loaded, because the snapshot is from another organization or of unknown origin"`
+	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs left out of a snapshot that this organization did not build"`
 }
 
 func (a *app) load(ctx context.Context, agent *local.Agent, target string, o local.LoadOptions, yes bool) error {

@@ -108,8 +108,8 @@ func errNoRequest() error {
 
 // answerable selects open requests r of people u for snapshots s that the caller manages. Its
 // parameters are $1 the caller's organization, $2 whether they are an admin, $3 their ID, $4 the
-// time after which a request must have been made, and $5 now. It leaves out the requests of people
-// who can now see the snapshot, because a share has answered these requests.
+// time after which a request must have been made, and $5 now. A request is left out if its user can
+// already see the snapshot, because a share has fulfilled it.
 const answerable = ` FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 	JOIN users u ON u.id = r.user_id AND u.disabled = 0 JOIN orgs o ON o.id = u.org_id AND o.closed = 0
 	WHERE s.org_id = $1 AND ($2 <> 0 OR s.owner_id = $3) AND r.state = 'open' AND r.created_at > $4
