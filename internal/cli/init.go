@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ It needs a terminal. Scripts use ` + "`snapcli targets add`" + `.`,
 			"begin with a database", "snapcli init postgres://me@localhost/shop"),
 		Args: command.AtMostOneArg("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.askForTarget(cmd.Context(), strings.Join(args, ""))
+			return a.askForTarget(cmd.Context(), cmp.Or(args...))
 		},
 	}
 }

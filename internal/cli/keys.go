@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -133,7 +133,7 @@ signed. An owner or admin registers the key in the cloud with
 		Example: examples("print this machine's public key", "snapcli keys export"),
 		Args:    command.AtMostOneArg("key"),
 		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {
-			k, err := agent.SigningKey(strings.Join(args, ""))
+			k, err := agent.SigningKey(cmp.Or(args...))
 			if err != nil {
 				return err
 			}

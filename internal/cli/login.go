@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,7 +47,7 @@ For automation, use an API key instead: set ` + apiKeyEnv + `.`,
 			"sign in as a second account", "snapcli login --as work"),
 		Args: command.AtMostOneArg("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.CloudURL = strings.Join(args, "")
+			o.CloudURL = cmp.Or(args...)
 			return a.login(cmd.Context(), o, &loginPrompt{app: a, qr: qr})
 		},
 	}

@@ -33,7 +33,7 @@ share and unshare need ` + accountEnv + `: their --org names the recipient.`,
 				return err
 			}
 			s, err := file.Switch(cmd.Context(), base,
-				login.Choice{Org: a.flags.org, Account: strings.Join(args, "")})
+				login.Choice{Org: a.flags.org, Account: cmp.Or(args...)})
 			if err != nil {
 				return err
 			}
