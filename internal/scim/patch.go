@@ -34,10 +34,9 @@ const (
 
 // readPatch reads the body of a PATCH request (RFC 7644 section 3.5.2).
 func readPatch(body []byte) ([]operation, error) {
-	type patch struct{ Operations []operation } // its name is in the errors of encoding/json
-	var p patch
-	if err := json.Unmarshal(body, &p); err != nil {
-		return nil, invalid("invalidSyntax", "the body is not a PATCH request: %v", err)
+	var p struct{ Operations []operation }
+	if json.Unmarshal(body, &p) != nil {
+		return nil, invalid("invalidSyntax", "the body is not a PATCH request in JSON")
 	}
 	if len(p.Operations) == 0 || len(p.Operations) > maxOperations {
 		return nil, invalid("invalidSyntax", "a PATCH request has 1 to %d Operations", maxOperations)
