@@ -10,8 +10,9 @@ import (
 )
 
 // isNetwork reports whether an error came from the connection rather than from the local disk or
-// the program. A canceled context counts as the connection, because [Options.watch] cancels a
-// request that stalls. Callers first check whether the user canceled the transfer.
+// the program. Every error of the HTTP client counts, unless it is about a certificate or a local
+// file. A canceled context counts too, because [Options.watch] cancels a request that stalls.
+// Callers first check whether the user canceled the transfer.
 func isNetwork(err error) bool {
 	var timeout net.Error
 	var op *net.OpError
