@@ -110,7 +110,7 @@ func TestPackagesAreReplaced(t *testing.T) {
 				"$$\nCREATE PACKAGE BODY pk AS FUNCTION f RETURN INT AS BEGIN RETURN 1; END; END $$\nDELIMITER ;\n")
 			d, _ := dumped(t, from)
 			for _, trust := range []engine.Trust{engine.Ours, engine.Ours, engine.Mine, engine.Mine} {
-				if err := load(t, to, as(d, trust, false), false); err != nil {
+				if err := load(t, to, as(d, trust, false), true); err != nil {
 					t.Fatalf("with trust %d: %v", trust, err)
 				}
 				const all = "SELECT concat(routine_type, routine_name, routine_definition) FROM " +
