@@ -54,11 +54,11 @@ func (c *content) add(row []any) {
 }
 
 // CopyFrom fills this database, which must be empty, with the content of another one, in one
-// transaction. Rows are copied unchanged, including identifiers and audit chains. Only encrypted
-// values change: reseal encrypts the private keys that sign tokens and audit checkpoints, and the
-// secrets of webhooks, for this database. If reseal is nil, they are copied unchanged too. Before
-// the transaction ends, CopyFrom reads every copied table again and compares it with the original.
-// The end of the transaction also ends the transfer ([Store.BeginTransfer]).
+// transaction. Rows are copied unchanged, including identifiers and audit chains. Only some
+// encrypted values change: reseal encrypts the private keys that sign tokens and audit checkpoints,
+// and the secrets of webhooks, for this database. If reseal is nil, they are copied unchanged too.
+// Before the transaction ends, CopyFrom reads every copied table again and compares it with the
+// original. The end of the transaction also ends the transfer ([Store.BeginTransfer]).
 func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error),
 	progress func(CopiedTable)) error {
 	ctx = withoutTimeLimit(ctx)

@@ -26,6 +26,7 @@ func (s *Store) recordJob(ctx context.Context, name, onConflict string) error {
 }
 
 // JobsDone returns when each kind of background work last ended without an error, in any process.
+// For work that never did, it returns when [Store.JobBegun] first recorded the work.
 func (s *Store) JobsDone(ctx context.Context) (map[string]time.Time, error) {
 	done := map[string]time.Time{}
 	_, err := collect(ctx, s, `SELECT name, done_at FROM jobs`, func(rows *sql.Rows) (struct{}, error) {

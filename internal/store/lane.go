@@ -224,8 +224,9 @@ func (s *Store) ReleaseLane(ctx context.Context, l Lane) error {
 	})
 }
 
-// EnableWebhook enables a webhook of the caller's organization again. Its waiting messages are then
-// due immediately. EnableWebhook fails with code not_found if there is no such webhook.
+// EnableWebhook enables a webhook of the caller's organization again. Messages that were recorded
+// while it was disabled are due immediately. EnableWebhook fails with code not_found if there is no
+// such webhook.
 func (s *Store) EnableWebhook(ctx context.Context, c snap.Caller, id int64) (Webhook, error) {
 	return s.changeWebhook(ctx, c, id, snap.AuditWebhookEnabled,
 		`disabled_at = NULL, disabled_why = '', failures = 0, next_at = 0`)
@@ -267,7 +268,7 @@ type Replay struct {
 	After int64
 }
 
-// MaxReplay is how many messages one call of [Store.Replay] sends again.
+// MaxReplay is the maximum number of messages that one call of [Store.Replay] sends again.
 const MaxReplay = 1000
 
 // Replay makes messages of a webhook of the caller's organization due again, the oldest first. It

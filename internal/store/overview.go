@@ -16,7 +16,7 @@ type Day struct {
 	Deleted      int
 	DeletedBytes int64
 	Pulls        int // that were completed
-	People       int // members who pushed, pulled, shared, signed in, or did anything else that is recorded
+	People       int // who did anything that the log records; those of other organizations included
 }
 
 const dayMillis = int64(24 * time.Hour / time.Millisecond)

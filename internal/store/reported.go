@@ -152,7 +152,7 @@ type account struct {
 // applyReports gives accounts of reported people the groups that SCIM reports for them. It removes
 // these accounts from the other groups that SCIM reports and from the groups gone, which SCIM no
 // longer reports, and sets their roles. Each account that changes gets a line in the audit log. The
-// number of statements does not depend on the number of accounts.
+// number of statements hardly depends on the number of accounts.
 func (s *Store) applyReports(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) error {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for part := range slices.Chunk(ids, 2000) {

@@ -350,9 +350,9 @@ SELECT DISTINCT id FROM wide ORDER BY id DESC LIMIT {size}`
 )
 
 // byPrefix returns the n newest visible snapshots whose ID begins with prefix and whose key is less
-// than before. It first counts the snapshots with this prefix, of all callers. If there are few, it
-// checks them one by one. If there are many, it scans the caller's listing, which soon fills a page
-// because IDs are random.
+// than before. It first counts the snapshots with this prefix, of all organizations. If there are
+// few, it checks them one by one. If there are many, it scans the caller's listing, which soon fills
+// a page because IDs are random.
 func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v selection, prefix string, before int64,
 	n int) ([]snap.Snapshot, error) {
 	var count int

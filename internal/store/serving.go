@@ -60,7 +60,7 @@ func (s *Store) recordServing(ctx context.Context) error {
 }
 
 // ForgetMove deletes the record that `snapcloud transfer` copied this service to another location.
-// Refresh tokens may have been replaced there, as [Store.DoubtRefresh] records.
+// It also calls [Store.DoubtRefresh], because refresh tokens may have been replaced there.
 func (s *Store) ForgetMove(ctx context.Context) error {
 	if err := s.DoubtRefresh(ctx); err != nil {
 		return err

@@ -181,7 +181,7 @@ func (s *Store) grantOrgWide(ctx context.Context, tx *sql.Tx, c snap.Caller, sn 
 // grantGroup shares a snapshot with a group until a time, or indefinitely if expires is zero.
 func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
 	g snap.Group, expires time.Time) (snap.ShareChange, error) {
-	// The group is updated before the grant exists, so that no listing skips the group.
+	// A listing would skip the group if newest were less than the key of a shared snapshot.
 	if _, err := tx.ExecContext(ctx,
 		`UPDATE groups SET newest = $2 WHERE id = $1 AND newest < $2`, g.ID, sn.Key); err != nil {
 		return snap.ShareChange{}, err

@@ -52,7 +52,7 @@ func (s *Store) nameShares(ctx context.Context, c snap.Caller, all []snap.Snapsh
 			CASE WHEN n.name = '' THEN n.group_id ELSE n.name END AS name,
 			(SELECT count(*) FROM membership m WHERE m.principal = $1 AND m.audience = g.audience) AS own
 		FROM grants g LEFT JOIN groups n ON g.audience`+isGroup+` AND n.id = g.audience`+subjectOf+`
-		WHERE g.snapshot IN (SELECT v FROM `+s.each("$3")+` AS e) AND g.audience`+kindOf+` IN (3, 4)
+		WHERE g.snapshot IN (SELECT v FROM `+s.each("$3")+` AS e) AND g.audience`+isGroupOrRecipients+`
 			AND `+liveGrant+`) AS x GROUP BY x.snapshot, x.kind`,
 		func(rows *sql.Rows) (struct{}, error) {
 			var key int64

@@ -32,8 +32,8 @@ type InteractiveSignIn struct {
 
 // RecordSignIn records that a user signed in interactively just now. If their provider had removed
 // them before the sign-in began, they can use the service again, but their earlier sessions and
-// keys stay ended. It fails with code forbidden if the provider reports the user as inactive, or
-// removed them after the sign-in began.
+// keys stay ended. It fails with code forbidden if the provider reports the user as inactive, or if
+// the user was removed or signed out after the sign-in began.
 func (s *Store) RecordSignIn(ctx context.Context, in InteractiveSignIn) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := s.readmit(ctx, tx, in); err != nil {
@@ -162,11 +162,11 @@ func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (
 }
 
 // DueStandings returns the users of an organization about whom the identity provider must be asked:
-// they have used a session or key since the provider last confirmed them, and their next check was
-// due at the given time or earlier. Users who have waited longest come first. If the provider
-// failed to answer about a user, that user's waiting time starts again at the failure.
-func (s *Store) DueStandings(ctx context.Context, orgID int64, due time.Time, limit int) ([]Standing, error) {
-	return collect(ctx, s, selectDue, scanStanding, orgID, due.UnixMilli(), s.now().UnixMilli(), limit)
+// the provider last confirmed them at the given time or earlier, and they have used a session or
+// key since then. Users who have waited longest come first. If the provider failed to answer about
+// a user, that user moves to the end of the queue.
+func (s *Store) DueStandings(ctx context.Context, orgID int64, confirmed time.Time, limit int) ([]Standing, error) {
+	return collect(ctx, s, selectDue, scanStanding, orgID, confirmed.UnixMilli(), s.now().UnixMilli(), limit)
 }
 
 const selectDue = selectStanding + `
@@ -221,8 +221,8 @@ func (s *Store) DoubtRefresh(ctx context.Context) error { return s.exec(ctx, dou
 const doubtRefresh = `UPDATE sign_ins SET doubts = 1 WHERE refresh IS NOT NULL AND doubts = 0`
 
 // RecordConfirmed records that the identity provider confirmed a user at a time; a time in the
-// future counts as now. It changes nothing if the last confirmation was later. If the user belongs
-// to another auth service, they may never have signed in here.
+// future counts as now. It changes nothing if the last confirmation was later. The user need not
+// have signed in here: another auth service may have signed them in.
 func (s *Store) RecordConfirmed(ctx context.Context, userID int64, at time.Time) error {
 	return s.exec(ctx, `
 		INSERT INTO sign_ins(user_id, signed_in_at, checked_at) VALUES($2, 0, $1)

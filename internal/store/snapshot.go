@@ -136,8 +136,8 @@ func (s *Store) Bytes(ctx context.Context, c snap.Caller, id string) (b Bytes, e
 const selectBytes = `SELECT s.blob, s.sha256, s.size FROM snapshots s WHERE s.id = $3 AND ` + visible
 
 // Delete immediately deletes a snapshot and all grants on it. It returns the key of its bytes,
-// which the caller of Delete must remove, or "" while another snapshot or an upload uses the same
-// bytes. It fails with snap.ErrNotFound if the caller can no longer see the snapshot.
+// which are now garbage, or "" while another snapshot or an upload uses the same bytes. It fails
+// with snap.ErrNotFound if the caller can no longer see the snapshot.
 func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (blobKey string, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		blobKey, err = s.delete(ctx, tx, c, sn)

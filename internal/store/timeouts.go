@@ -22,8 +22,8 @@ const (
 	idleLimit      = "10s"
 )
 
-// withTimeouts applies these limits to a configuration and its pools. Settings in the URL take
-// precedence.
+// withTimeouts applies these limits to a configuration and its pools, except idleLimit, which
+// setSession applies. A connect_timeout in the URL takes precedence.
 func withTimeouts(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
 	if config.ConnectTimeout == 0 { // neither connect_timeout nor PGCONNECT_TIMEOUT
 		config.ConnectTimeout = connectLimit

@@ -103,7 +103,7 @@ func ownUpload(ctx context.Context, tx *sql.Tx, c snap.Caller, id string) (Uploa
 }
 
 // CompleteUpload turns the caller's upload, whose bytes were verified, into a private snapshot that
-// only its owner and the organization's admins can see (SPEC 1), and applies the channels of its
+// only its pusher and the organization's admins can see (SPEC 1), and applies the channels of its
 // target. Calling it again returns the same snapshot. It fails with quota_exceeded if the snapshot
 // would exceed the organization's quota.
 func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (snap.Snapshot, error) {

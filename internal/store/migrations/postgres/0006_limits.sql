@@ -1,6 +1,6 @@
 -- +goose Up
--- The used part of each rate limit, over all replicas. At until it is completely free again. Rows
--- whose until has passed have no effect.
+-- The used part of each rate limit, over all replicas. until is the time at which the whole limit
+-- is free again. Rows whose until has passed have no effect.
 CREATE TABLE rates(bucket text PRIMARY KEY, until bigint NOT NULL);
 
 -- An unfinished transfer into this database. The row with the empty key names the origin; the

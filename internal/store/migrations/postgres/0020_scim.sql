@@ -1,8 +1,8 @@
 -- +goose Up
 -- external_id identifies a person both in SCIM and in the identity provider's tokens. away marks a
 -- user whom the identity provider removed; such a user is disabled until the next sign-in.
--- signed_out_at is the time at which the provider last ended the user's sessions. It applies to
--- sign-ins that began before.
+-- signed_out_at is the time at which the provider, an admin or the configuration last signed the
+-- user out. Sign-ins that began before then are refused.
 ALTER TABLE users ADD COLUMN external_id text NOT NULL DEFAULT '';
 ALTER TABLE users ADD COLUMN email_verified bigint NOT NULL DEFAULT 0;
 ALTER TABLE users ADD COLUMN away bigint NOT NULL DEFAULT 0;

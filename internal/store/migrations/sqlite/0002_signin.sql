@@ -10,7 +10,7 @@ CREATE INDEX api_keys_org ON api_keys(org_id);
 CREATE INDEX api_keys_user ON api_keys(user_id);
 
 -- A signed-in device or browser. It is live until the earliest of ended_at, idle_until and
--- expires_at. hash is the hash of a browser's cookie.
+-- expires_at. hash is the hash of a browser's cookie or of another auth service's access token.
 CREATE TABLE sessions(
   id INTEGER PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL REFERENCES users(id), kind TEXT NOT NULL, hash BLOB UNIQUE,
   name TEXT NOT NULL, address TEXT NOT NULL, client_id TEXT NOT NULL, scope TEXT NOT NULL,
@@ -18,8 +18,7 @@ CREATE TABLE sessions(
 CREATE INDEX sessions_user ON sessions(user_id);
 CREATE INDEX sessions_expiry ON sessions(expires_at);
 
--- The chain of a session's refresh tokens. A token whose successor a retry
--- replaced is superseded.
+-- The chain of a session's refresh tokens. An unused token that a retry replaced is superseded.
 CREATE TABLE refresh_tokens(
   hash BLOB PRIMARY KEY, session_id INTEGER NOT NULL REFERENCES sessions(id) ON DELETE CASCADE, parent BLOB,
   used_at INTEGER, superseded INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;

@@ -1,7 +1,7 @@
 -- +goose Up
 -- Requests for access, by the ID that somebody typed. Whether there is such a snapshot, and whose it
--- is, is looked up only for those who may answer. told is 1 when that was recorded, or when there
--- was nothing to record.
+-- is, is looked up only for those who may answer. told is 1 when the request was reported to them,
+-- or when there is no such snapshot.
 CREATE TABLE access_requests(
   id INTEGER PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, snapshot_id TEXT NOT NULL, reason TEXT NOT NULL,
   created_at INTEGER NOT NULL, state TEXT NOT NULL, told INTEGER NOT NULL DEFAULT 0,
