@@ -32,9 +32,13 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 		return err
 	}
 	defer s.Close()
-	if known, err := s.hasTable(ctx, "snapshots"); err != nil || !known {
-		return errors.Join(err, snap.Usage("the database in "+dataDir+" is empty",
-			"start the service once, or name its configuration with --config"))
+	known, err := s.hasTable(ctx, "snapshots")
+	if err != nil {
+		return fmt.Errorf("read the database in %s: %w", dataDir, err)
+	}
+	if !known {
+		return snap.Usage("the database in "+dataDir+" is empty",
+			"start the service once, or name its configuration with --config")
 	}
 	if err := s.CheckMoved(ctx); err != nil {
 		return err

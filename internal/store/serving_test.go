@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"bytes"
 	"database/sql"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -145,4 +147,18 @@ func TestArchivedLogsExcludeOlderPrograms(t *testing.T) {
 			lowest("backup", db)
 		}
 	})
+}
+
+// A backup of a file that is not a database fails with that error, and does not claim that the
+// database is empty.
+func TestBackUpOfADamagedDatabase(t *testing.T) {
+	dir := t.TempDir()
+	damaged := bytes.Repeat([]byte("damaged "), 1000)
+	if err := os.WriteFile(filepath.Join(dir, "snapcloud.db"), damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := store.BackUp(t.Context(), dir, filepath.Join(t.TempDir(), "backup.db"))
+	if err == nil || snap.CodeOf(err) == snap.CodeUsage || strings.Contains(err.Error(), "is empty") {
+		t.Errorf("the error is %v", err)
+	}
 }
