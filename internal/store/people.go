@@ -30,8 +30,7 @@ func (s *Store) People(ctx context.Context, c snap.Caller) ([]Person, error) {
 		SELECT u.id, (SELECT max(n.last_used_at) FROM sessions n WHERE n.user_id = u.id),
 			(SELECT max(k.last_used_at) FROM api_keys k WHERE k.user_id = u.id),
 			(SELECT count(*) FROM sessions WHERE user_id = u.id`+liveSession+`),
-			(SELECT count(*) FROM api_keys k WHERE k.user_id = u.id AND k.revoked_at IS NULL
-				AND (k.expires_at IS NULL OR k.expires_at > $2)),
+			(SELECT count(*) FROM api_keys k JOIN orgs o ON o.id = k.org_id WHERE k.user_id = u.id`+usableKey+`),
 			(SELECT count(*) FROM snapshots p WHERE p.org_id = $1 AND coalesce(p.owner_id, 0) = +u.id),
 			(SELECT CAST(coalesce(sum(p.size), 0) AS bigint) FROM snapshots p
 				WHERE p.org_id = $1 AND coalesce(p.owner_id, 0) = +u.id)

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"snap"
 	"snap/internal/store"
@@ -68,5 +69,28 @@ func TestQuotas(t *testing.T) {
 		if garbage, err := w.Garbage(w.ctx, "", 10); err != nil || len(garbage) != 1 || garbage[0].Blob != second.Blob {
 			t.Errorf("garbage %+v, %v, want what arrived of the upload", garbage, err)
 		}
+	})
+}
+
+// People does not count keys that are older than the organization's policy allows.
+func TestPeopleCountsUsableKeys(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		olivia := w.user(w.acme, "olivia", snap.RoleOwner)
+		_, err := w.AddKey(w.ctx, store.Key{Kind: snap.UserKey, Name: "old", Org: w.acme, UserID: olivia.User.ID},
+			[]byte("old"), olivia.User.ID)
+		w.ok(err)
+		count := func(want int) {
+			t.Helper()
+			people, err := w.People(w.ctx, olivia)
+			if err != nil || len(people) != 1 || people[0].Keys != want {
+				t.Errorf("people are %+v, %v, want one with %d keys", people, err, want)
+			}
+		}
+		count(1)
+		_, err = w.ApplyOrg(w.ctx, "acme", "The acme", snap.Policy{MaxKeyAge: 24 * time.Hour})
+		w.ok(err)
+		count(1)
+		w.clock.Advance(25 * time.Hour)
+		count(0)
 	})
 }
