@@ -84,7 +84,7 @@ func (s *Store) find(ctx context.Context, c snap.Caller, v selection, q Query, b
 	case len(q.IDs) > 0:
 		found, err = s.byIDs(ctx, c, v, q, before, n)
 	case q.IDPrefix != "":
-		found, err = s.byPrefix(ctx, c, v, q.IDPrefix, before, n)
+		found, err = s.byPrefix(ctx, c, v, q, before, n)
 	case q.Q != "" || v.needsSearch():
 		found, err = s.search(ctx, c, v, q.Q, before, n)
 	default:

@@ -469,7 +469,7 @@ func (h *history) query(rt *rapid.T) store.Query {
 	}
 	if len(h.snaps) > 0 && rapid.IntRange(0, 5).Draw(rt, "by id") == 0 {
 		id := rapid.SampledFrom(h.snaps).Draw(rt, "id").ID
-		q.IDPrefix, q.Q = id[:rapid.IntRange(6, len(id)).Draw(rt, "long")], ""
+		q.IDPrefix = id[:rapid.IntRange(6, len(id)).Draw(rt, "long")]
 	}
 	if len(h.snaps) > 0 && rapid.IntRange(0, 5).Draw(rt, "by several ids") == 0 {
 		for _, sn := range rapid.SliceOfN(rapid.SampledFrom(h.snaps), 1, 5).Draw(rt, "ids") {

@@ -349,22 +349,27 @@ wide AS MATERIALIZED (
 SELECT DISTINCT id FROM wide ORDER BY id DESC LIMIT {size}`
 )
 
-// byPrefix returns the n newest visible snapshots whose ID begins with prefix and whose key is less
-// than before. It first counts the snapshots with this prefix, of all organizations. If there are
-// few, it checks them one by one. If there are many, it scans the caller's listing, which soon fills
-// a page because IDs are random.
-func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v selection, prefix string, before int64,
+// byPrefix returns the n newest visible snapshots whose ID begins with the prefix of q, that match
+// its other conditions, and whose keys are less than before. It first counts the snapshots with
+// this prefix, of all organizations. If there are few, it checks them one by one. If there are
+// many, it scans the caller's listing, which soon fills a page because IDs are random.
+func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v selection, q Query, before int64,
 	n int) ([]snap.Snapshot, error) {
+	chosen, err := s.matcher(ctx, c, v)
+	if err != nil {
+		return nil, err
+	}
+	fits := func(sn snap.Snapshot) bool { return chosen(sn) && (q.Q == "" || Matches(sn, q.Q)) }
 	var count int
-	end := prefix + lastRune
-	err := s.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE id >= $1 AND id < $2 LIMIT `+
+	prefix, end := q.IDPrefix, q.IDPrefix+lastRune
+	err = s.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE id >= $1 AND id < $2 LIMIT `+
 		strconv.Itoa(fewCandidates+1)+`) AS c`, prefix, end).Scan(&count)
 	if err != nil || count == 0 {
 		return nil, err
 	}
 	if count > fewCandidates {
 		return s.scanMatching(ctx, c, v, before, n, func(sn snap.Snapshot) bool {
-			return strings.HasPrefix(sn.ID, prefix)
+			return strings.HasPrefix(sn.ID, prefix) && fits(sn)
 		})
 	}
 	all, err := s.snapshots(ctx, c, selectOne+`s.id >= $5 AND s.id < $6 AND s.key < $7 AND `+visible,
@@ -372,11 +377,7 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v selection, prefix
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := s.matcher(ctx, c, v)
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(sn snap.Snapshot) bool { return !chosen(sn) })
+	all = slices.DeleteFunc(all, func(sn snap.Snapshot) bool { return !fits(sn) })
 	return all[:min(n, len(all))], nil
 }
 

@@ -186,3 +186,22 @@ func namesOf(all []snap.Snapshot) (names []string) {
 	}
 	return names
 }
+
+// A query with the beginning of an ID and with words finds only snapshots that match both.
+func TestPrefixWithOtherConditions(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		alice := w.user(w.acme, "alice", snap.RoleMember)
+		shop, blog := w.push(alice, "shop", snap.TypeSnapshot), w.push(alice, "blog", snap.TypeSnapshot)
+		q := store.Query{IDPrefix: snap.IDPrefix}
+		if got := w.search(alice, q); !sameIDs(got, []snap.Snapshot{blog, shop}) {
+			t.Errorf("the prefix alone finds %v", namesOf(got))
+		}
+		q.Q = "sho"
+		if got := w.search(alice, q); !sameIDs(got, []snap.Snapshot{shop}) {
+			t.Errorf("the prefix and a word find %v", namesOf(got))
+		}
+		if n, _, err := w.Count(w.ctx, alice, q); err != nil || n != 1 {
+			t.Errorf("counted %d, %v, want 1", n, err)
+		}
+	})
+}
