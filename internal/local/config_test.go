@@ -103,6 +103,24 @@ func TestVariableWithOneUnderscore(t *testing.T) {
 	}
 }
 
+// A variable with a value of the wrong kind is refused, and the hint names its setting.
+func TestVariableOfTheWrongKind(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]string{
+		"SNAPCLI_TARGETS__SHOP__JOBS":            "jobs",
+		"SNAPCLI_TARGETS__SHOP__SUBSET__ROWS":    "subset.rows",
+		"SNAPCLI_TARGETS__SHOP__SANITIZE__PROVE": "sanitize.prove",
+		"SNAPCLI_TARGETS__SHOP__CHECKS":          "checks",
+		"SNAPCLI_CLOUD__PLAIN_STORAGE":           "cloud.plain_storage",
+	} {
+		_, err := openText(t, sampleConfig, map[string]string{name: "maybe"})
+		var e *snap.Error
+		if snap.CodeOf(err) != snap.CodeUsage || !errors.As(err, &e) || !strings.Contains(e.Hint, key) {
+			t.Errorf("%s: got %v, without a hint about %s", name, err, key)
+		}
+	}
+}
+
 func TestMissingConfigIsEmpty(t *testing.T) {
 	t.Parallel()
 	a, err := openText(t, "", nil)

@@ -153,8 +153,9 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 	if err := all.UnmarshalWithConf("", &c, koanf.UnmarshalConf{Tag: "yaml"}); err != nil {
 		return Config{}, &snap.Error{Code: snap.CodeUsage,
 			Detail: "an environment variable SNAPCLI_... has a value of the wrong kind",
-			Hint: "jobs, clones.max and clones.warm take a whole number, subset.percent a number, production and " +
-				"trust.own_organization true or false",
+			Hint: "jobs, subset.rows, clones.max and clones.warm take a whole number, subset.percent a number; " +
+				"production, sanitize.prove, cloud.plain_storage and trust.own_organization take true or false; " +
+				"checks cannot be set there",
 			Cause: err}
 	}
 	for name, t := range c.Targets {
