@@ -346,30 +346,29 @@ func TestExchangeTokensOnce(t *testing.T) {
 		two.serve([]signin.Organization{org})
 		token := c.token(c.github(), "one")
 		houses := []*house{one, two}
-		answers := make([]answer, 12)
-		var all sync.WaitGroup
-		for i := range answers {
-			all.Go(func() { answers[i] = houses[i%2].exchange(token) })
-		}
-		all.Wait()
-		var won []exchanged
-		for _, a := range answers {
-			if a.status == http.StatusOK {
-				won = append(won, exchangedOf(t, a))
+		winner := func(more ...string) exchanged {
+			answers := make([]answer, 12)
+			var all sync.WaitGroup
+			for i := range answers {
+				all.Go(func() { answers[i] = houses[i%2].exchange(token, more...) })
 			}
+			all.Wait()
+			answers = slices.DeleteFunc(answers, func(a answer) bool { return a.status != http.StatusOK })
+			if len(answers) != 1 {
+				t.Fatalf("%d exchanges of one token succeeded", len(answers))
+			}
+			return exchangedOf(t, answers[0])
 		}
-		if len(won) != 1 {
-			t.Fatalf("%d of %d exchanges of one token succeeded", len(won), len(answers))
-		}
+		first := winner()
 		wantError(t, two.exchange(token), "invalid_request")
 		previous := []string{"actor_token_type", "urn:ietf:params:oauth:token-type:access_token", "actor_token"}
 		other := exchangedOf(t, one.exchange(c.token(c.github(), "one")))
 		wantError(t, two.exchange(token, append(previous, other.AccessToken)...), "invalid_request")
 		wantError(t, two.exchange(token, append(previous, "clt_nonsense")...), "invalid_request")
-		renewed := exchangedOf(t, two.exchange(token, append(previous, won[0].AccessToken)...))
+		renewed := winner(append(previous, first.AccessToken)...)
 		one.useKey(renewed.AccessToken, true)
-		one.useKey(won[0].AccessToken, false)
-		wantError(t, one.exchange(token, append(previous, won[0].AccessToken)...), "invalid_request")
+		one.useKey(first.AccessToken, false)
+		wantError(t, one.exchange(token, append(previous, first.AccessToken)...), "invalid_request")
 		fresh := exchangedOf(t, one.exchange(c.token(c.github(), "one"), append(previous, renewed.AccessToken)...))
 		one.useKey(fresh.AccessToken, true)
 		one.useKey(renewed.AccessToken, false)

@@ -86,7 +86,7 @@ func (s *Store) renewable(ctx context.Context, tx *sql.Tx, e Exchange) (id int64
 	err = tx.QueryRowContext(ctx, `
 		SELECT id FROM api_keys WHERE hash = $1 AND org_id = $2 AND trust = $3 AND token_issuer = $4
 			AND token_subject = $5 AND kind = $6 AND coalesce(user_id, 0) = $7 AND scopes = $8
-			AND revoked_at IS NULL AND expires_at > $9`,
+			AND revoked_at IS NULL AND expires_at > $9`+s.rowLock(`FOR UPDATE`),
 		e.Previous, e.Org.ID, e.Rule, e.Issuer, e.Subject, string(e.Kind), e.UserID, joinWords(e.Scopes),
 		s.now().Add(-renewalPeriod).UnixMilli()).Scan(&id)
 	return id, noRowsAs(err, nil)
