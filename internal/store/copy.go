@@ -156,8 +156,7 @@ func (c *copyRun) copyTable(ctx context.Context, t table) (int64, error) {
 		return 0, err
 	}
 	if copied != source.content {
-		return 0, fmt.Errorf("the copy differs from the original: it has %d rows, and the original has %d", copied.rows,
-			source.content.rows)
+		return 0, fmt.Errorf("the copy (%d rows) differs from the original (%d rows)", copied.rows, source.content.rows)
 	}
 	return source.content.rows, nil
 }
