@@ -87,7 +87,7 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		for i, name := range names {
 			if i >= len(args) || args[i] == "" {
-				return snap.Usage(fmt.Sprintf("%s needs a %s", Path(cmd), name), UsageHint(cmd))
+				return snap.Usage(fmt.Sprintf("%s needs %s", Path(cmd), withArticle(name)), UsageHint(cmd))
 			}
 		}
 		if len(args) > len(names) {
@@ -96,6 +96,14 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// withArticle puts a or an before the name of an argument.
+func withArticle(name string) string {
+	if strings.ContainsAny(name[:1], "aeiou") {
+		return "an " + name
+	}
+	return "a " + name
 }
 
 // AtMostOneArg accepts at most one argument. The name is used in messages.

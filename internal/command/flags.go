@@ -106,7 +106,7 @@ func flagError(cmd *cobra.Command, err error) error {
 
 func kindOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
-	case "int", "float64":
+	case "int", "int64", "float64":
 		return "a number"
 	case "bool":
 		return "true or false"

@@ -35,6 +35,7 @@ func tool(args ...string) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return nil }}
 	send.Flags().String("since", "", "")
 	send.Flags().String("message", "", "")
+	send.Flags().Int64("first", 0, "")
 	send.MarkFlagsOneRequired("message", "since")
 	root.AddCommand(share, key, role, send)
 	root.SetArgs(args)
@@ -68,7 +69,9 @@ func TestUsage(t *testing.T) {
 		{[]string{"zzz", "--x"}, `there is no command "zzz"`, "see `tool --help`"},
 		{[]string{"key", "flag"}, `key takes no arguments, but there is "flag"`, "use it as: tool key [flags]"},
 		{[]string{"key"}, "key needs --kind", "use it as: tool key [flags]"},
+		{[]string{"send", "--first", "x"}, `--first needs a number, not "x"`, "see `tool send --help`"},
 		{[]string{"send"}, "send needs --message or --since", "see `tool send --help`"},
+		{[]string{"role"}, "role needs an e-mail", "use it as: tool role [flags]"},
 		{[]string{"role", "a@b"}, "role needs a role", "use it as: tool role [flags]"},
 		{[]string{"role", "a", "b", "c"}, `role takes one e-mail and one role, but there is also "c"`,
 			"use it as: tool role [flags]; quote a name that has spaces"},
