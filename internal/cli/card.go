@@ -133,7 +133,7 @@ func (c *cardChoice) Type() string { return "full|tables|none" }
 
 func (c *cardChoice) Set(text string) error {
 	if !slices.Contains(local.CardChoices(), local.CardChoice(text)) {
-		return fmt.Errorf("a card is full, tables or none, not %q", text)
+		return snap.Usage(fmt.Sprintf("%q is not a kind of card", text), "use --card full, tables or none")
 	}
 	*c.to = local.CardChoice(text)
 	return nil

@@ -98,6 +98,7 @@ func loadFlags(cmd *cobra.Command, o *local.LoadOptions) {
 		"replace only the rows of the tables that match a pattern; can be repeated")
 	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
 		"give other users the privileges that the snapshot records, if it was built with them (PostgreSQL)")
+	cmd.MarkFlagsMutuallyExclusive("into-existing", "in-place")
 	for _, flag := range []string{"terminate", "with-programs", "with-grants", "into-existing", "in-place"} {
 		cmd.MarkFlagsMutuallyExclusive("only", flag)
 	}
