@@ -316,7 +316,7 @@ func (a *app) previewShares(ctx context.Context, conn *connection, s api.Snapsho
 		}
 	}
 	for _, slug := range with.OrgSlugs {
-		if err := add(a.previewOrgShare(ctx, conn, s, slug, with.ExpiresIn)); err != nil {
+		if err := add(a.previewOrgShare(ctx, conn, s, slug, with)); err != nil {
 			return nil, err
 		}
 	}
@@ -330,9 +330,16 @@ func (a *app) previewGroupShare(ctx context.Context, conn *connection, s api.Sna
 	if err != nil {
 		return c, err
 	}
-	c.Changed = seconds > 0 || !slices.ContainsFunc(shares, func(share api.GroupShare) bool {
-		return share.GroupID == g.GroupID && share.ExpiresAt == nil
-	})
+	c.Changed = true
+	for _, share := range shares {
+		switch {
+		case share.GroupID != g.GroupID || seconds > 0:
+		case share.ExpiresAt == nil:
+			c.Changed = false
+		default:
+			c.warning = a.expiryWarning(s, c.With, share.ExpiresAt, "it would never end")
+		}
+	}
 	return a.previewAccess(ctx, conn, s, g.GroupID, c)
 }
 
@@ -361,7 +368,7 @@ func (a *app) previewAccess(ctx context.Context, conn *connection, s api.Snapsho
 		c.Text = fmt.Sprintf("%s is already shared %s: nothing would change", s.Name, with)
 		return c, nil
 	}
-	c.Text = fmt.Sprintf("would share %s %s: nobody else would see it", s.Name, with)
+	c.Text = fmt.Sprintf("would share %s %s: nobody would gain access", s.Name, with)
 	if added.Count == 0 {
 		return c, nil
 	}
@@ -377,7 +384,8 @@ func (a *app) previewAccess(ctx context.Context, conn *connection, s api.Snapsho
 // previewOrgShare describes what a share with another organization would change. It states the
 // lifetime as a duration, because the end depends on the service's clock.
 func (a *app) previewOrgShare(ctx context.Context, conn *connection, s api.Snapshot, slug string,
-	seconds int64) (shareChange, error) {
+	with api.SharesRequest) (shareChange, error) {
+	seconds := with.ExpiresIn
 	c := shareChange{Share: "organization", With: slug}
 	before, shared, err := orgShare(ctx, conn, s.ID, slug)
 	if err != nil {
@@ -387,7 +395,8 @@ func (a *app) previewOrgShare(ctx context.Context, conn *connection, s api.Snaps
 	if seconds > 0 {
 		lasting = "for " + snap.Span(time.Duration(seconds)*time.Second)
 	}
-	if c.Changed = !shared || seconds > 0 || before.ExpiresAt != nil; !c.Changed {
+	schemaChanges := with.WithSchema != nil && *with.WithSchema != before.WithSchema
+	if c.Changed = !shared || seconds > 0 || before.ExpiresAt != nil || schemaChanges; !c.Changed {
 		c.Text = fmt.Sprintf("%s is already shared with the organization %s indefinitely: nothing would change", s.Name,
 			slug)
 		return c, nil
