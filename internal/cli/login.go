@@ -171,7 +171,7 @@ type loginPrompt struct {
 // hide them, because nobody can sign in without them.
 func (p *loginPrompt) Code(c login.Code) {
 	if p.flags.json {
-		_ = p.printEvent(codeEvent{"code", c.UserCode, c.URL, c.Complete, c.Expires})
+		_ = p.printEvent(codeEvent{"code", c.UserCode, c.URL, c.Complete, c.Expires.UTC()})
 		return
 	}
 	opened := ""

@@ -132,7 +132,8 @@ func (a *app) sessionExpiry(conn *connection) *time.Time {
 	if err != nil || !found || s.Expiry.IsZero() {
 		return nil
 	}
-	return &s.Expiry
+	expiry := s.Expiry.UTC()
+	return &expiry
 }
 
 // unlessEqual returns name, or an empty string if it equals other.
