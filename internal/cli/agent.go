@@ -92,10 +92,10 @@ type agentPrinter struct {
 // agentEvent is the line that agent --json prints.
 type agentEvent struct {
 	At       time.Time `json:"at"`
-	Target   string    `json:"target"`
+	Target   string    `json:"target" doc:"for trouble, it can also be clones or config.yaml"`
 	Event    string    `json:"event" doc:"began, resumed, interrupted, ended, clock back or trouble"`
 	Run      *runView  `json:"run,omitempty"`
-	Detail   string    `json:"detail,omitempty" doc:"if the event is trouble: why nothing could be run"`
+	Detail   string    `json:"detail,omitempty" doc:"if the event is trouble: the error"`
 	Hint     string    `json:"hint,omitempty"`
 	Sentence string    `json:"-"`
 }

@@ -26,10 +26,10 @@ type setting struct {
 func (a *app) configShowCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
-		Short: "Show every setting and its source",
-		Long: `Show prints the configuration in effect: each value, and whether it comes from
-the config file, an environment variable (SNAPCLI_ and the key in capitals, with
-__ for a dot) or a default. Secrets are masked.`,
+		Short: "Show the settings and their sources",
+		Long: `Show prints the settings that are in the config file or in an environment
+variable (SNAPCLI_ and the key in capitals, with __ for a dot). It always prints
+cloud.url and cloud.api_key. Secrets are masked.`,
 		Example: examples("show it", "snapcli config show"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -290,7 +290,7 @@ func (a *app) signedIn() (*connection, error) {
 }
 
 // open returns the agent and its cloud client. The client is nil if no cloud service is configured
-// or nobody is signed in. It is for commands that also work without the cloud.
+// or nobody is signed in. open is for commands that also work without the cloud.
 func (a *app) open() (*local.Agent, *api.Client, error) {
 	agent, err := a.agent()
 	if err != nil {

@@ -175,7 +175,7 @@ func (a *app) askTargetName(ctx context.Context, agent *local.Agent, base string
 		name, err := snap.CleanTarget(answer)
 		if _, missing := agent.Target(name); err == nil && missing == nil {
 			err = snap.Usage(fmt.Sprintf("there is already a target %q", name),
-				"choose another name, or change it with `snapcli targets add`")
+				"choose another name, or change that target with `snapcli targets add`")
 		}
 		if err == nil {
 			return name, nil

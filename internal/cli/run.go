@@ -57,7 +57,8 @@ func checkRunArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// exited is the error of a command that ran and failed. snapcli ends with its exit code.
+// exited ends snapcli with this exit code and without a further message. It is the exit code of the
+// command of `snapcli run`, or that of a comparison.
 type exited int
 
 func (e exited) Error() string { return fmt.Sprintf("the command ended with exit code %d", int(e)) }

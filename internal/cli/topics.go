@@ -39,10 +39,12 @@ in capitals, with __ for each dot. Variables override the config file:
   SNAPCLI_CLOUD__API_KEY         an API key; only --org overrides it
   SNAPCLI_TARGETS__SHOP__SOURCE  a setting of the target shop
 
-Accounts and folders:
+Accounts, keys and folders:
 
   SNAPCLI_ACCOUNT      which of your accounts to use: a name, an organization or
                        an e-mail address
+  SNAPCLI_ID_TOKEN     the token of a CI job; SNAPCLI_ID_TOKEN_FILE names its file
+  SNAPCLI_SIGNING_KEY  the private key that signs certificates
   SNAPCLI_CONFIG_DIR   folder of config.yaml and credentials.json
   SNAPCLI_DATA_DIR     folder of the snapshots on this machine
 
@@ -67,7 +69,8 @@ standard input and standard error are terminals.
   --quiet   prints only the one word that a script needs, such as a name or ID
   --json    prints the result as JSON, and an error as one object on standard
             error: {"error": {"code", "detail", "hint", "exit"}}
-  --yes     answers every question with yes, except whether to load programs
+  --yes     confirms without asking, on the commands that have this flag; it never
+            confirms loading programs
 
 Check the exit code or the error's code, never the text:
 
