@@ -114,7 +114,7 @@ type loadView struct {
 	Seconds     float64 `json:"seconds"`
 
 	Provenance provenanceView `json:"provenance"`
-	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs left out of a snapshot that this organization did not build"`
+	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that were left out"`
 }
 
 func (a *app) load(ctx context.Context, agent *local.Agent, target string, o local.LoadOptions, yes bool) error {
