@@ -121,20 +121,23 @@ func contentOf(ctx context.Context, conn *pgx.Conn, dump engine.Dump) (c content
 	return c, err
 }
 
-// schemasOf returns the schemas of a snapshot, and whether it has all schemas of its source.
+// schemasOf returns the schemas that a snapshot replaces, and whether it has all schemas of its
+// source. A snapshot of the whole database also replaces public, even if the source has no public.
 func schemasOf(info engine.Info) (all map[string]bool, whole bool) {
-	all, whole = map[string]bool{"public": true}, true
+	all, whole = map[string]bool{}, true
 	for _, t := range info.Tables {
 		all[t.Schema] = true
 	}
-	if info.Schema == nil {
-		return all, whole
+	if info.Schema != nil {
+		for _, n := range info.Schema.Namespaces {
+			all[n.Name] = true
+		}
+		for _, o := range info.Schema.Omitted {
+			whole = whole && o.Kind != schema.OmittedSchemas
+		}
 	}
-	for _, n := range info.Schema.Namespaces {
-		all[n.Name] = true
-	}
-	for _, o := range info.Schema.Omitted {
-		whole = whole && o.Kind != schema.OmittedSchemas
+	if whole {
+		all["public"] = true
 	}
 	return all, whole
 }

@@ -260,3 +260,25 @@ func TestLockedByOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestChosenSchemasIntoExisting loads a snapshot of one schema, and checks that the load keeps the
+// content of the schema public.
+func TestChosenSchemasIntoExisting(t *testing.T) {
+	t.Parallel()
+	from := servertest.Postgres(t)
+	psql(t, from, script(t, "CREATE SCHEMA sales; CREATE TABLE sales.t (a int); CREATE TABLE t (a int)"))
+	d := chosen(t, from, engine.Options{Jobs: 1, Choice: engine.Choice{Schemas: []string{"sales"}}})
+	for way, into := range ways {
+		to := plainOwner(t, servertest.Postgres(t))
+		psql(t, to, script(t, "CREATE SCHEMA sales; CREATE TABLE sales.old (a int); CREATE TABLE kept (a int)"))
+		notices, err := Engine{}.into(t, to, d, engine.Options{Into: into})
+		if err != nil || len(notices) != 1 || !strings.Contains(notices[0], "keeps the content of public") {
+			t.Errorf("%s: %q, %v", way, notices, err)
+		}
+		tables := linesOf(t, to, "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN "+
+			"('public', 'sales') ORDER BY 1")
+		if !slices.Equal(tables, []string{"public.kept", "sales.t"}) {
+			t.Errorf("%s: the database has %q", way, tables)
+		}
+	}
+}
