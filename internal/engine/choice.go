@@ -119,7 +119,7 @@ func (c Choice) Fates(all []Relation, schemas []string) ([]Fate, error) {
 		}
 	}
 	if len(all) > 0 && len(c.Tables)+len(c.Schemas)+len(c.Exclude) > 0 {
-		return nil, snap.Usage("the choice leaves out every table", "exclude fewer tables")
+		return nil, snap.Usage("the choice leaves out every table", "include more tables, or exclude fewer")
 	}
 	return m.fates, nil
 }

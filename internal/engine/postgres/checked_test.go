@@ -116,6 +116,16 @@ func TestStatements(t *testing.T) {
 	}
 }
 
+// The error for a function with CASE in its BEGIN ATOMIC body names the cause.
+func TestAtomicBody(t *testing.T) {
+	t.Parallel()
+	e := dumpEntry{id: 1, tag: "f()", desc: "FUNCTION", namespace: "public",
+		definition: "CREATE FUNCTION public.f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; END;\n"}
+	if _, _, err := (&review{}).entries([]dumpEntry{e}); err == nil || !strings.Contains(err.Error(), "contains CASE") {
+		t.Error(err)
+	}
+}
+
 // Entries whose statements do not match their kind and name are refused.
 func TestReviewRefuses(t *testing.T) {
 	t.Parallel()
@@ -199,7 +209,7 @@ func TestOurSnapshotThatNeedsMoreRights(t *testing.T) {
 		return s.Run(t.Context(), "UPDATE t SET a = 'masked'")
 	}
 	if err := mask(ours(d)); snap.CodeOf(err) != snap.CodeInvalid ||
-		!strings.Contains(err.Error(), "public.t has FORCE ROW LEVEL SECURITY") {
+		!strings.Contains(err.Error(), "public.t has row-level security") {
 		t.Errorf("forced row security: %v", err)
 	}
 	if err := mask(d); err != nil { // as a superuser

@@ -26,7 +26,7 @@ func (x *existing) restore(ctx context.Context, run restoreRun, args ...string) 
 		}
 	}
 	if len(sections) == 0 {
-		return wrongDump("the dump is damaged or has an unknown version")
+		return errUnreadable
 	}
 	for _, section := range sections {
 		if err := x.section(ctx, run, append(others, section), section == "--section=data"); err != nil {

@@ -163,8 +163,8 @@ func (s *scratch) requireConfined(ctx context.Context) error {
 			Code: snap.CodeDatabase,
 			Detail: "the snapshot's programs need a role of their own, and the server " + s.dest.where() +
 				" does not let the user " + s.dest.config.User + " create one that can log in",
-			Hint: "grant CREATEROLE and let roles log in with a password in pg_hba.conf, or load without programs; " +
-				"nothing was replaced",
+			Hint: "grant CREATEROLE and set pg_hba.conf to let roles log in with a password, or load without " +
+				"programs; nothing was replaced",
 		}
 	}
 	s.o.Notify("the snapshot's functions and views are loaded with the privileges of the user " + s.dest.config.User +
@@ -297,7 +297,7 @@ func (s *scratch) inParallel(ctx context.Context, statements []string) error {
 	return s.inSequence(ctx, failed)
 }
 
-// largeObjects creates the large objects in the file that the unpacking wrote.
+// largeObjects creates the large objects from the file that the unpacking wrote.
 func (s *scratch) largeObjects(ctx context.Context, u *unpacking) error {
 	if _, err := u.file.Seek(0, io.SeekStart); err != nil {
 		return err

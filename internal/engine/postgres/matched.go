@@ -29,7 +29,7 @@ func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
 			_, encoding, _ = strings.Cut(e.definition, "'")
 			encoding, _, _ = strings.Cut(encoding, "'")
 			if !encodingName.MatchString(encoding) {
-				return nil, wrongDump("its encoding is missing")
+				return nil, wrongDump("their encoding is missing")
 			}
 			continue
 		}

@@ -207,7 +207,7 @@ func (r *refill) fill(ctx context.Context, in io.Reader) error {
 	d.header()
 	entries := d.contents()
 	if d.err != nil {
-		return wrongDump("the dump is damaged or has an unknown version")
+		return errUnreadable
 	}
 	l, err := matchedLayout(entries, r.schema)
 	if err != nil {

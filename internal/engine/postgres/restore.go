@@ -256,7 +256,7 @@ func (s *scratch) create(ctx context.Context, run restoreRun) error {
 		statements = append(statements, "ALTER ROLE CURRENT_USER IN DATABASE "+id+" SET "+limit+" = 0")
 	}
 	if s.dest.local() && s.o.Jobs >= runtime.NumCPU() && !run.oneTable {
-		// The jobs already use every core, so that parallel workers only slow them down.
+		// The jobs already use every core, so parallel workers would only slow them down.
 		statements = append(statements, "ALTER DATABASE "+id+" SET max_parallel_maintenance_workers = 0")
 	}
 	if _, err = s.admin.PgConn().Exec(ctx, strings.Join(statements, "; ")).ReadAll(); err != nil {
@@ -440,8 +440,8 @@ func (s *scratch) checkRowSecurity(ctx context.Context, conn *pgx.Conn) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeInvalid,
-		Detail: fmt.Sprintf("the table %s has FORCE ROW LEVEL SECURITY, which would hide rows from the SQL and leave "+
-			"them unmasked", charset.Readable(table)),
+		Detail: fmt.Sprintf("the table %s has row-level security, which would hide rows from the SQL and leave them "+
+			"unmasked", charset.Readable(table)),
 		Hint: "mask the snapshot with rules, which reach every row; this run's changes were undone",
 	}
 }

@@ -26,11 +26,14 @@ type token struct {
 
 func (t token) is(kind tokenKind, text string) bool { return t.kind == kind && t.text == text }
 
-var errScan = errors.New("pg_dump does not write such SQL")
+var (
+	errScan   = errors.New("pg_dump does not write such SQL")
+	errAtomic = errors.New("its BEGIN ATOMIC body contains CASE, or does not end with the statement")
+)
 
-// statements splits SQL into statements. It fails for syntax that no dump has and that could be
-// interpreted in two ways: strings that continue on another line, backslashes outside strings, and
-// NUL.
+// statements splits SQL into statements, each of which must end with a semicolon. It fails for
+// syntax that could be interpreted in two ways: strings that continue on another line, backslashes
+// outside strings, NUL, and BEGIN ATOMIC bodies of which the end is not certain.
 func statements(text string) ([][]token, error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, errScan
@@ -101,11 +104,11 @@ func (s *splitter) nest(t token, rest string) error {
 	case t.is(word, "atomic") && s.after(word, "begin"):
 		s.atomic = true
 	case s.atomic && t.is(word, "case"):
-		return errScan // its END could be mistaken for the END of the body
+		return errAtomic // its END could be mistaken for the END of the body
 	case s.atomic && t.is(word, "end"):
 		s.atomic = false
 		if strings.TrimSpace(rest) != ";" { // only an END at the end of the SQL certainly ends the body
-			return errScan
+			return errAtomic
 		}
 	}
 	if s.depth < 0 {

@@ -25,8 +25,10 @@ type unpacking struct {
 	review    *review        // nil if the entries are not checked
 	described *schema.Schema // description of a foreign dump, for which file has only the large objects
 
-	known  chan struct{} // closed when layout is set and the file has the table of contents
-	layout *layout       // nil if the dump has an unknown version and file has the whole dump
+	// known is closed when layout is set and the file has the table of contents, or when unpacking has
+	// ended without a layout.
+	known  chan struct{}
+	layout *layout // nil if unpacking failed, or if the dump has an unknown version and file has the whole dump
 }
 
 func newUnpacking(dir string) (*unpacking, error) {
@@ -56,7 +58,7 @@ func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 	err := u.parts(ctx, dump, jobs)
 	if errors.Is(err, errUnknownVersion) {
 		if u.described != nil || u.review != nil {
-			return u.finish(wrongDump("the dump is damaged or has an unknown version"))
+			return u.finish(errUnreadable)
 		}
 		err = u.copyUnchanged(ctx, dump)
 	}
@@ -78,6 +80,10 @@ func (u *unpacking) finish(err error) error {
 }
 
 var errUnknownVersion = errors.New("the dump has an unknown version")
+
+var errUnreadable = &snap.Error{Code: snap.CodeCorrupt,
+	Detail: "the dump in the snapshot is damaged or has an unknown version",
+	Hint:   "ask the snapshot's author to rebuild it; nothing was replaced"}
 
 // parts unpacks a dump of a known version.
 func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error {
