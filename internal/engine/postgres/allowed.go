@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// This file lists the functions, types and extensions that a snapshot from somebody else may use.
+// This file lists the extensions, index methods and table options that a snapshot from somebody else
+// may use.
 
 // extensions are the extensions that a load creates: those of PostgreSQL itself that are trusted
 // and do not run code from the database, and two others that provide column types.

@@ -78,10 +78,11 @@ func (a *analysis) end() {
 }
 
 // unknownTables lists the tables without complete planner statistics: tables that were never
-// analyzed, and tables with indexed expressions or child tables, which were created after the
-// tables were filled. The tables that take longest come first. The server takes samples of the same
-// size from all large tables, so the number of columns determines the time. Partitions are not
-// listed, because a partition is analyzed with its root. $1 has the schemas, or is NULL for all.
+// analyzed, and tables whose indexed expressions, extended statistics or child tables may have been
+// created or filled after the analysis. The tables that take longest come first. The server takes
+// samples of the same size from all large tables, so the number of columns determines the time.
+// Partitions are not listed, because a partition is analyzed with its root. $1 has the schemas, or
+// is NULL for all.
 const unknownTables = `
 SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'm', 'p') AND NOT c.relispartition

@@ -316,7 +316,6 @@ func sequenceQuery() string {
 		ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid") + ` ORDER BY nspname, relname`
 }
 
-// tableQuery returns the query of the tables.
 func tableQuery() string {
 	return `SELECT json_strip_nulls(json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname,
 	'unlogged', c.relpersistence = 'u', 'options', c.reloptions, 'identity', c.relreplident,
@@ -350,7 +349,6 @@ func tableQuery() string {
 	ORDER BY n.nspname, c.relname`
 }
 
-// constraintQuery returns the query of the constraints.
 func constraintQuery() string {
 	return `SELECT json_strip_nulls(json_build_object('table', k.conrelid, 'name', k.conname, 'type', k.contype,
 	'expr', pg_get_expr(k.conbin, k.conrelid), 'index', k.conindid,
@@ -368,7 +366,6 @@ func constraintQuery() string {
 	ORDER BY k.conname, k.oid`
 }
 
-// indexQuery returns the query of the indexes.
 func indexQuery() string {
 	return `SELECT json_strip_nulls(json_build_object('oid', i.indexrelid, 'table', i.indrelid, 'name', c.relname,
 	'method', m.amname, 'unique', i.indisunique,

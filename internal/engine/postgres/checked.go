@@ -189,7 +189,6 @@ func (r *review) extension(e dumpEntry) (x schema.Extension, err error) {
 	return schema.Extension{Name: e.tag, Schema: r.stored.Label(rest[0].text)}, nil
 }
 
-// checkEntry checks one entry.
 func (r *review) checkEntry(e dumpEntry) error {
 	form, ok := forms[e.desc]
 	if !ok {
@@ -247,8 +246,8 @@ func (r *review) checkClasses(e dumpEntry, s []token) error {
 	return nil
 }
 
-// reasonToRefuse checks the part of a statement after the entry's name, for kinds whose statement
-// could do more than create the object. It returns the reason for refusing the entry, or "".
+// reasonToRefuse checks all of a statement, for kinds whose statement could do more than create the
+// object. It returns the reason for refusing the entry, or "".
 func reasonToRefuse(e dumpEntry, s []token) string {
 	has := func(i int, texts ...string) bool {
 		return i+1 < len(s) && s[i].kind == word && slices.Contains(texts, s[i].text)

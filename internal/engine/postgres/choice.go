@@ -107,8 +107,8 @@ func (s *exclusion) excludeChosen(ctx context.Context, conn *pgx.Conn, c engine.
 	return o, err
 }
 
-// report records the tables that are left out and the tables whose rows are left out. It records a
-// view that is left out only if the choice has no schemas.
+// report records the tables that are left out and the tables whose rows are left out. If the choice
+// has no schemas, it also records the views that are left out.
 func (s *exclusion) report(c engine.Choice) {
 	var tables, rows []string
 	for i, r := range s.relations {

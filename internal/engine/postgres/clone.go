@@ -135,7 +135,7 @@ func (e Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions)
 	})
 }
 
-// copyTo creates a copy of the session's database.
+// copyTo creates a copy of the copier's database.
 func (c *copier) copyTo(ctx context.Context, name string, o engine.CopyOptions) error {
 	if o.Mark != "" {
 		switch mark, err := c.mark(ctx); {
@@ -196,7 +196,7 @@ func (c *copier) createFrom(ctx context.Context, name string, size int64) error 
 	return err
 }
 
-// checkSpace returns the size of the session's database, and an error if the disk of a server on
+// checkSpace returns the size of the copier's database, and an error if the disk of a server on
 // this machine cannot hold another copy of it.
 func (c *copier) checkSpace(ctx context.Context) (size int64, err error) {
 	err = c.QueryRow(ctx, "SELECT coalesce(max(pg_database_size(oid)), 0) FROM pg_database WHERE datname = $1",
@@ -211,7 +211,7 @@ func (c *copier) checkSpace(ctx context.Context) (size int64, err error) {
 	return size, engine.NoRoom(size, "on the PostgreSQL server "+c.where(), free)
 }
 
-// inUse returns a conflict that names the connections to the session's database.
+// inUse returns a conflict that names the connections to the copier's database.
 func (c *copier) inUse(ctx context.Context, cause error) error {
 	others, err := connections(ctx, c.Conn, c.name())
 	if err != nil {

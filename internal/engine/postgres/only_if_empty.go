@@ -50,9 +50,9 @@ func (s *scratch) moveAway(ctx context.Context, tx pgx.Tx, watcher *pgx.Conn, st
 	return err
 }
 
-// leaveIfEmpty waits until conn is the only session in the database that the server process with
-// the ID renaming is about to rename. It then disconnects if the database is empty, and otherwise
-// cancels the rename.
+// leaveIfEmpty waits until conn is the only session in the database that a server process is about
+// to rename. It then disconnects if the database is empty, and otherwise cancels the rename.
+// renaming is the process's ID.
 func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uint32) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	for alone := false; !alone; {

@@ -256,7 +256,6 @@ const (
 	stateNoRight           = "42501"
 	stateInUse             = "55006"
 	stateDiskFull          = "53100"
-	stateTooMany           = "53300"
 	stateBadParameter      = "22023"
 	stateWrongObject       = "42809"
 	stateSyntax            = "42601"

@@ -239,7 +239,7 @@ func (r *rewriter) tally(rows, before int64) tally {
 	return tally{rows, max(0, r.wrote-before-int64(len(endOfRows)))}
 }
 
-// check returns an error if the plan does not cover all data. It runs before anything is written.
+// check returns an error if the plan does not cover all data. It runs before any rows are written.
 func (r *rewriter) check() error {
 	for _, t := range r.tables {
 		if _, _, err := r.plan.Masks(t.schema, t.name, t.columns); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // If possible, a snapshot that this user did not build on this machine is loaded by a role that is
 // created for the load. The role owns the scratch database and is granted nothing else. The
-// sessions of the user who loads run only generated statements.
+// sessions of the user who loads run no SQL of the snapshot.
 
 // rolePrefix is the prefix of the names of these roles.
 const rolePrefix = "snapcli_load_"

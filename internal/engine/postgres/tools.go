@@ -44,9 +44,9 @@ func usualFolders() []string {
 	return dirs
 }
 
-// tool returns the installed program with the lowest version that is at least atLeast. A program
-// must not be older than the server, and a newer program can write SQL that an older server does
-// not understand.
+// tool returns the installed program with the lowest version that is at least atLeast. pg_dump
+// must not be older than the server, and pg_restore not older than the dump. A newer program can
+// write SQL that an older server does not understand.
 func (e Engine) tool(name string, atLeast int) (tool, error) { return e.findTool(name)(atLeast) }
 
 // findTool starts to look for a program and returns a function that waits for the result. The
@@ -181,9 +181,9 @@ func (d database) advised(err error, what string) error {
 	return e
 }
 
-// advise completes an error that the server returned while it created an object. text is the
-// server's message. If advise recognizes the message, it sets the hint and, if necessary, a more
-// specific code and detail.
+// advise completes the error of a tool, or of a statement that creates objects. text is the server's
+// message. If advise recognizes the message, it sets the hint and, if necessary, a more specific
+// code and detail.
 func (d database) advise(e *snap.Error, text string) {
 	switch {
 	case strings.Contains(text, "No space left on device"):

@@ -30,8 +30,8 @@ const enabledTriggers = `
 type trigger struct{ Disable, Enable, Table, Object string }
 
 // withoutTriggers calls run while all triggers and rules of tables are disabled, so that none of
-// them copies an original value to another table. If run succeeds, withoutTriggers then enables the triggers
-// and rules that still exist.
+// them copies an original value to another table. If run succeeds, withoutTriggers then enables the
+// triggers and rules that still exist.
 func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
