@@ -307,8 +307,11 @@ func (g *generator) keyColumns(columns []schema.KeyColumn) string {
 		}
 		text += g.collation(k.Collation)
 		if k.OpClass != "" {
-			if g.opClasses[k.OpClass] == "" {
-				g.fail("there is no operator class %q", k.OpClass)
+			if g.opClasses[k.OpClass] == "" && g.err == nil {
+				g.err = &snap.Error{Code: snap.CodeDatabase,
+					Detail: fmt.Sprintf("the destination's server has no operator class %q, which the snapshot needs",
+						k.OpClass),
+					Hint: "load the snapshot into a server that has it; nothing was replaced"}
 			}
 			text += " " + qualify(g.opClasses[k.OpClass], k.OpClass)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/schema"
 	"snap/internal/servertest"
 )
 
@@ -214,5 +215,18 @@ func TestNewerSnapshotIntoOlderServer(t *testing.T) {
 	}
 	if err := e.load(t, to, plain); err != nil {
 		t.Errorf("what both understand: %v", err)
+	}
+}
+
+// TestUnknownOperatorClass checks that the error for an operator class that only newer servers have
+// names the versions of both servers.
+func TestUnknownOperatorClass(t *testing.T) {
+	t.Parallel()
+	g := newGenerator(&schema.Schema{})
+	g.keyColumns([]schema.KeyColumn{{Name: "a", OpClass: "int4_bloom_ops"}})
+	err := olderServer(g.err, "14.1", "13.9")
+	if err == nil || !strings.Contains(err.Error(), `no operator class "int4_bloom_ops"`) ||
+		!strings.Contains(err.Error(), "13.9, is older") {
+		t.Error(err)
 	}
 }
