@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"snap"
 	"snap/internal/schema"
@@ -17,8 +19,11 @@ type Refiller interface {
 	Refill(ctx context.Context, url string, d Dump, only []string, o Options) ([]Table, error)
 }
 
-// ChosenTables returns the tables of a dump that match the patterns, with their partitions.
-func ChosenTables(s *schema.Schema, only []string) (map[schema.Name]bool, error) {
+// ChosenTables returns the tables of a dump that match the patterns, with their partitions. It fails
+// if one of them has no rows and the dump leaves out the rows of some tables, because a refill would
+// then only delete.
+func ChosenTables(info Info, only []string) (map[schema.Name]bool, error) {
+	s := info.Schema
 	if s == nil {
 		return nil, &snap.Error{Code: snap.CodeInvalid,
 			Detail: "the snapshot has no description of its tables: an old version built it",
@@ -47,7 +52,21 @@ func ChosenTables(s *schema.Schema, only []string) (map[schema.Name]bool, error)
 			chosen[t.Name] = true
 		}
 	}
+	if slices.ContainsFunc(s.Omitted, func(o schema.Omission) bool { return o.Kind == schema.OmittedRows }) {
+		for _, t := range info.Tables {
+			if t.Rows == 0 && chosen[schema.Name{Schema: t.Schema, Name: t.Name}] {
+				return nil, noRows(strings.TrimPrefix(t.Schema+"."+t.Name, "."))
+			}
+		}
+	}
 	return chosen, nil
+}
+
+// noRows returns the error for a table whose rows the snapshot may lack.
+func noRows(label string) error {
+	return &snap.Error{Code: snap.CodeInvalid,
+		Detail: fmt.Sprintf("the snapshot has no rows of %s, and was built without the rows of some tables", label),
+		Hint:   "choose tables that have rows in the snapshot; nothing was changed"}
 }
 
 // NoTable returns the error for a table that the destination of a refill lacks.

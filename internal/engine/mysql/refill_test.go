@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,16 @@ func TestRefill(t *testing.T) {
 			if snap.CodeOf(err) != want.code || !strings.Contains(err.Error(), want.says) {
 				t.Errorf("%s: %v", only, err)
 			}
+		}
+		var rest bytes.Buffer
+		info, err := Engine{}.Dump(t.Context(), from, &rest,
+			engine.Options{Jobs: 2, Choice: engine.Choice{ExcludeData: []string{"customer"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Engine{}.Refill(t.Context(), to, dumpOf(rest.Bytes(), info), []string{"customer"}, engine.Options{})
+		if snap.CodeOf(err) != snap.CodeInvalid {
+			t.Errorf("without rows: %v", err)
 		}
 		if after := contents(t, to); after != before {
 			t.Error(difference(before, after))

@@ -67,6 +67,11 @@ func TestRefillRefuses(t *testing.T) {
 			t.Errorf("%s: %v", only, err)
 		}
 	}
+	d = chosen(t, from, engine.Options{Choice: engine.Choice{ExcludeData: []string{"customer"}}})
+	if _, err := (Engine{}).Refill(t.Context(), to, d, []string{"customer"}, engine.Options{}); snap.CodeOf(err) !=
+		snap.CodeInvalid {
+		t.Errorf("without rows: %v", err)
+	}
 	after := rows(t, to)
 	for name := range before {
 		if before[name] != after[name] {

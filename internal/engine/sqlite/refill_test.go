@@ -46,6 +46,16 @@ func TestRefill(t *testing.T) {
 			t.Errorf("%s: %v", only, err)
 		}
 	}
+	var rest bytes.Buffer
+	info, err = Engine{}.Dump(t.Context(), URLOf(from), &rest,
+		engine.Options{Jobs: 1, Choice: engine.Choice{ExcludeData: []string{"customer"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Engine{}.Refill(t.Context(), URLOf(to), dumpOf(rest.Bytes(), info), []string{"customer"}, o)
+	if snap.CodeOf(err) != snap.CodeInvalid {
+		t.Errorf("without rows: %v", err)
+	}
 	if n := sortedColumn(t, to, "SELECT id FROM orders"); !slices.Equal(n, []string{"1", "2"}) {
 		t.Errorf("orders has %v", n)
 	}
