@@ -180,13 +180,18 @@ func TestAllowed(t *testing.T) {
 }
 
 // A viewer who owns a snapshot is refused as a viewer. The refusal does not say that only the owner
-// may share.
-func TestViewersLearnWhyTheyCannotShare(t *testing.T) {
+// may share or describe it.
+func TestViewersLearnWhyTheyAreRefused(t *testing.T) {
 	t.Parallel()
-	err := snap.Allowed(person(10, acme, snap.RoleViewer), snap.ActShare,
-		snap.Snapshot{Org: acme, Owner: person(10, acme, snap.RoleViewer).User})
-	if snap.CodeOf(err) != snap.CodeForbidden || err.Error() != "viewers cannot share snapshots, even their own" {
-		t.Errorf("a viewer shares a snapshot of their own: %v", err)
+	viewer := person(10, acme, snap.RoleViewer)
+	for do, want := range map[snap.Action]string{
+		snap.ActShare:    "viewers cannot share snapshots, even their own",
+		snap.ActDescribe: "viewers cannot edit descriptions, even of their own snapshots",
+	} {
+		err := snap.Allowed(viewer, do, snap.Snapshot{Org: acme, Owner: viewer.User})
+		if snap.CodeOf(err) != snap.CodeForbidden || err.Error() != want {
+			t.Errorf("%s by a viewer who owns the snapshot: %v", do, err)
+		}
 	}
 }
 

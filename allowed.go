@@ -80,8 +80,11 @@ func allowed(c Caller, do Action, s Snapshot) error {
 	if ok {
 		return nil
 	}
-	if do == ActShare && mine {
+	switch {
+	case do == ActShare && mine:
 		return Forbidden("viewers cannot share snapshots, even their own", askForMember)
+	case do == ActDescribe && mine:
+		return Forbidden("viewers cannot edit descriptions, even of their own snapshots", askForMember)
 	}
 	return refusal(do, own)
 }
