@@ -199,7 +199,7 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	}
 	switch len(page.Items) {
 	case 0:
-		return Snapshot{}, c.unresolved(ctx, prefix)
+		return Snapshot{}, c.unresolved(ctx, typed)
 	case 1:
 		return page.Items[0], nil
 	}
@@ -459,7 +459,8 @@ func (c *Client) Sessions(ctx context.Context) ([]Session, error) {
 	return list.Items, err
 }
 
-// EndSession signs out one of the caller's devices or browsers immediately.
+// EndSession signs out a device or browser immediately: one of the caller's or, for owners and
+// admins, of anybody in the organization.
 func (c *Client) EndSession(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/sessions/"+url.PathEscape(id), nil, nil)
 }

@@ -152,6 +152,22 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// A typed name that could also be the start of an ID is recognized as a name.
+func TestResolveSuggestsASnapshotByItsName(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		items := ""
+		if r.URL.Query().Get("id_prefix") == "" {
+			items = `{"id":"snap_0000000000000001","name":"weekend"}`
+		}
+		fmt.Fprintf(w, `{"items":[%s],"next_cursor":""}`, items)
+	})
+	_, err := client(t, url, api.StaticToken("x")).Resolve(t.Context(), "weekend")
+	if e, ok := errors.AsType[*snap.Error](err); !ok || !strings.Contains(e.Hint, "snap_0000000000000001") {
+		t.Errorf("%v", err)
+	}
+}
+
 // An unreachable service is reported in one sentence; an interruption stays an
 // interruption.
 func TestUnreachable(t *testing.T) {
