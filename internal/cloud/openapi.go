@@ -171,11 +171,13 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 		snap.CodeUserAttributionRequired)
 	add(creates || is("create-channel"), snap.CodePolicy, snap.CodeConfirm)
 	add(is("create-key"), snap.CodePolicy)
-	add(has("{") || is("explain-access", "audience-then"), snap.CodeNotFound)
+	add(has("{") || is("explain-access", "audience-then", "audit-checkpoint", "audit-inclusion"), snap.CodeNotFound)
 	add(has("group") && sharing || is("share-with", "unshare-with", "newcomers", "create-channel"),
 		snap.CodeGroupNotFound)
 	add(has("share-org") || is("share-with", "unshare-with"), snap.CodeOrganizationNotFound)
 	add(authenticated && method != http.MethodGet, snap.CodeConflict)
+	add(is("list-audit", "audit-checkpoint", "audit-records", "audit-inclusion", "audit-growth", "share-receipt"),
+		snap.CodeConflict) // the log was altered
 	add(op.RequestBody != nil, snap.CodeTooLarge, snap.CodeMediaType)
 	add(rt.on == onUpload || rt.on == onPush || is("begin-push"), snap.CodeStorageFull)
 	add(is("begin-push", "complete-push"), snap.CodeQuota)

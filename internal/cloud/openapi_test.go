@@ -227,9 +227,16 @@ func TestErrorsAreDocumented(t *testing.T) {
 	check := func(path, id, body string, want snap.Code) {
 		t.Helper()
 		url := c.URL + api.MountUser + strings.Replace(path, "{id}", id, 1)
-		res, data := send(t, http.MethodPost, url, body, c.Token("alice@acme.test"))
+		method, op := http.MethodPost, c.Service.Described().Paths[api.MountUser+path].Post
+		if op == nil {
+			method, op, url = http.MethodGet, c.Service.Described().Paths[api.MountUser+path].Get, url+id
+		}
+		res, data := send(t, method, url, body, c.Token("alice@acme.test"))
 		sent := problemIn(t, res, data)
-		described := c.Service.Described().Paths[api.MountUser+path].Post.Responses[fmt.Sprint(res.StatusCode)]
+		described := op.Responses[fmt.Sprint(res.StatusCode)]
+		if described == nil {
+			t.Fatalf("%s sends %s, which is not documented", path, data)
+		}
 		example := described.Content["application/problem+json"].Examples[string(want)]
 		if sent.Code != want || example == nil || example.Value.(api.Problem).Type != sent.Type {
 			t.Errorf("%s sends %s and documents %+v", path, data, example)
@@ -249,6 +256,8 @@ func TestErrorsAreDocumented(t *testing.T) {
 	must(t, err)
 	check("/snapshots/{id}/complete", begun[1], "", snap.CodeQuota)
 	check("/keys", "", `{"kind":"cak","name":"x"}`, snap.CodePolicy)
+	check("/audit/growth", "?from=1000000", "", snap.CodeConflict)
+	check("/audit/inclusion", "?line=1000000", "", snap.CodeNotFound)
 	_, data := send(t, http.MethodPut, c.URL+"/blobs/parts/x", "x", "")
 	var p api.Problem
 	if must(t, json.Unmarshal(data, &p)); p.Type != p.Code.Type() {
