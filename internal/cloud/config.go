@@ -414,7 +414,8 @@ func (c Config) checkOrganizations(loopback bool) (wrong []string) {
 	for i, o := range c.Organizations {
 		at := fmt.Sprintf("organizations[%d] (%s)", i, o.Slug)
 		if !snap.ValidSlug(o.Slug) {
-			report("%s: slug must consist of lower-case letters, digits and hyphens", at)
+			report("%s: slug must be 1 to 63 lower-case letters, digits and hyphens, without a hyphen at either end",
+				at)
 		}
 		if slugs[o.Slug] {
 			report("%s: the slug is used twice", at)

@@ -142,7 +142,7 @@ func (m Mail) client() (*mail.Client, error) {
 // tryMail signs in to the SMTP server and sends nothing.
 func tryMail(ctx context.Context, m Mail) error {
 	if m.Server == "" {
-		return errors.New("events are waiting to be sent by e-mail, but mail.server is not set")
+		return errors.New("a webhook sends to an e-mail address, but mail.server is not set")
 	}
 	c, err := m.client()
 	if err != nil {

@@ -74,7 +74,8 @@ func (o Organization) checkTrust() (wrong []string) {
 		names[t.Name] = true
 		for _, name := range slices.Sorted(maps.Keys(t.Claims)) {
 			if _, ok := claimValues(t.Claims[name]); !ok {
-				wrong = append(wrong, at+"the claim "+name+" must be text, a whole number or a list of these")
+				wrong = append(wrong, at+"the claim "+name+
+					" must be text, a whole number, true or false, or a list of these")
 			}
 		}
 		rule := t.rule("https://cloud.invalid") // the public URL is checked elsewhere
