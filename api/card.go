@@ -154,5 +154,5 @@ type PullCounts struct {
 // compressed.
 type PutCardRequest struct {
 	Card *Card  `json:"card,omitempty"`
-	Gzip []byte `json:"gzip,omitempty" doc:"gzip of a card's JSON, for requests of more than 1 MiB; instead of card"`
+	Gzip []byte `json:"gzip,omitempty" doc:"instead of card: gzip of its JSON, for requests that would exceed 1 MiB"`
 }

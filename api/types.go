@@ -49,7 +49,7 @@ type Snapshot struct {
 	Owner        string      `json:"owner,omitempty" doc:"e-mail of the pusher; empty for organization-level keys"`
 	Description  string      `json:"description,omitempty" doc:"plain text; only sent within the organization"`
 	Labels       []string    `json:"labels,omitempty" doc:"only sent within the organization"`
-	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"end of a received share; absent means never"`
+	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"end of the org-wide or received share; absent means never"`
 	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who may not manage them"`
 	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who may not manage them"`
 	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with"`
@@ -246,7 +246,8 @@ type DeltaPush struct {
 
 // DeltaUpload is the response to a [DeltaPush]. It says where to send the delta. The service
 // responds to the PUT of the delta when it has rebuilt and verified the snapshot's file. The push
-// can then be completed.
+// can then be completed. An encrypted delta is only kept for pulls, so the whole file must still be
+// uploaded.
 type DeltaUpload struct {
 	URL     string    `json:"url" doc:"presigned URL for a PUT of the delta"`
 	Expires time.Time `json:"expires_at"`

@@ -84,10 +84,10 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"unshare-org", "DELETE /snapshots/{id}/share-org/{slug}", snap.ActShareOrg, onSnapshot,
 		"End a cross-organization share immediately"}, s.unshareOrg)
 	register(s, both, route{"list-org-shares", "GET /snapshots/{id}/org-shares", snap.ActShareOrg, onSnapshot,
-		"List the snapshot's live cross-organization shares"}, s.orgShares)
+		"List the snapshot's live and declined cross-organization shares"}, s.orgShares)
 
 	register(s, both, route{"request-access", "POST /access-requests", "", onNothing,
-		"Ask for access to a snapshot, whether it exists or not"}, s.requestAccess)
+		"Ask for access to a snapshot; the response does not reveal whether it exists"}, s.requestAccess)
 	register(s, both, route{"list-access-requests", "GET /access-requests", "", onNothing,
 		"List the requests for access that the caller may answer, or the caller's own"}, s.listAccessRequests)
 	register(s, both, route{"withdraw-access-request", "DELETE /access-requests/{id}", "", onNothing,
@@ -99,7 +99,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"list-members", "GET /org/members", snap.ActReadOrganization, onNothing,
 		"List the organization's members"}, s.listMembers)
 	register(s, both, route{"list-certificate-keys", "GET /org/certificate-keys", snap.ActReadOrganization, onNothing,
-		"List the keys whose certificates the organization accepts"}, s.listCertificateKeys)
+		"List the keys whose certificates the organization accepts, and the revoked keys"}, s.listCertificateKeys)
 	register(s, both, route{"add-certificate-key", "POST /org/certificate-keys", snap.ActAdminister, onNothing,
 		"Register a public key; certificates that it signed are then valid"}, s.addCertificateKey)
 	register(s, both, route{"revoke-certificate-key", "DELETE /org/certificate-keys/{id}", snap.ActAdminister,
@@ -173,7 +173,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, user, route{"revoke-key", "DELETE /keys/{id}", "", onNothing,
 		"Revoke an API key immediately"}, s.revokeKey)
 	register(s, user, route{"list-sessions", "GET /sessions", "", onNothing,
-		"List the caller's signed-in devices and browsers"}, s.listSessions)
+		"List the caller's signed-in devices and browsers or, for owners and admins, everybody's"}, s.listSessions)
 	register(s, user, route{"end-session", "DELETE /sessions/{id}", "", onNothing,
 		"Sign one device or browser out immediately"}, s.endSession)
 
