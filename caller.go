@@ -133,7 +133,7 @@ func (c Caller) Principal() int64 {
 }
 
 // private reports whether the caller is an organization-level key with the scope private, or the
-// organization itself.
+// service acting for the organization (store.CallerOfOrg).
 func (c Caller) private() bool {
 	return c.User == nil && slices.Contains(c.Credential.Scopes, ScopePrivate)
 }

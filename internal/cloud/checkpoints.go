@@ -18,7 +18,8 @@ const checkpointsEvery = 10 * time.Minute
 // not set.
 const defaultKeepCheckpoints = 400 * 24 * time.Hour
 
-// checkpointBucket is a bucket in which nobody can delete checkpoints, not even the operator.
+// checkpointBucket is a bucket in which nobody, not even the operator, can delete a checkpoint while
+// object lock keeps it.
 type checkpointBucket struct {
 	bucket *blob.S3
 	keep   time.Duration

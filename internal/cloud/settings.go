@@ -52,8 +52,8 @@ func keyedDigest(key []byte, value string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// commonSettings returns the settings of the service that affect sign-in or the contents of the
-// audit log in every organization.
+// commonSettings returns the settings of the service that affect sign-in, webhooks or the contents
+// of the audit log in every organization.
 func (c Config) commonSettings() map[string]string {
 	return map[string]string{
 		"public_url": c.PublicURL, "auth.issuer": c.Auth.Issuer, "auth.audience": c.Auth.Audience,

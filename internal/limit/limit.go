@@ -4,9 +4,9 @@
 // Each counted subject (a credential, an address) may make a number of requests a minute. A replica
 // takes a twentieth of that from the database at a time and grants it locally. It grants the first
 // twentieth without asking the database, so light users cost no write. It remembers subjects that
-// are over the limit and refuses them without asking the database. Across all replicas, no subject
-// gets more than the limit plus a twentieth of it for each replica, and a flood of requests costs
-// few writes.
+// are over the limit and refuses them without asking the database. Across all replicas, a subject
+// gets on average at most the limit plus a twentieth of it for each replica, and a flood of requests
+// costs few writes.
 package limit
 
 import (
