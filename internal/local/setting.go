@@ -267,12 +267,14 @@ func parseSetting(key, text string, kind reflect.Type) (any, error) {
 			return nil, wrong("true or false")
 		}
 		return v, nil
-	case reflect.Int:
-		v, err := strconv.Atoi(text)
+	case reflect.Int, reflect.Int64:
+		v := reflect.New(kind).Elem()
+		n, err := strconv.ParseInt(text, 10, kind.Bits())
 		if err != nil {
 			return nil, wrong("a whole number")
 		}
-		return v, nil
+		v.SetInt(n)
+		return v.Interface(), nil
 	case reflect.Float64:
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {

@@ -89,6 +89,7 @@ func TestSetRefuses(t *testing.T) {
 		"no URL":         {sampleConfig, "cloud.url", "cloud.example", "cloud.url: "},
 		"no database":    {sampleConfig, "targets.shop.source", "oracle://x/y", "oracle"},
 		"no number":      {sampleConfig, "targets.shop.jobs", "many", "needs a whole number"},
+		"too many rows":  {sampleConfig, "targets.shop.subset.rows", "9223372036854775808", "needs a whole number"},
 		"less than zero": {sampleConfig, "targets.shop.jobs", "-1", "less than zero"},
 		"no flag":        {sampleConfig, "targets.shop.production", "maybe", "needs true or false"},
 		"a line break":   {sampleConfig, "cloud.url", "https://c.example\nx: y", "line break"},
@@ -122,10 +123,10 @@ func TestSetRefuses(t *testing.T) {
 func TestSetNothing(t *testing.T) {
 	t.Parallel()
 	const text = "trust:\n  own_organization: false\npostgres_tools: [/a, /b]\ntargets:\n  shop:\n" +
-		"    source: sqlite:///s.db\n    jobs: 4 # cores\n    production: true\n    subset: {percent: 5.5}\n"
+		"    source: sqlite:///s.db\n    jobs: 4 # cores\n    production: true\n    subset: {percent: 5.5}\n  few: {subset: {rows: 500}}\n"
 	for key, again := range map[string]string{"trust.own_organization": "false", "postgres_tools": "/a,/b",
 		"targets.shop.source": "sqlite:///s.db", "targets.shop.jobs": "4", "targets.shop.production": "true",
-		"targets.shop.subset.percent": "5.5"} {
+		"targets.shop.subset.percent": "5.5", "targets.few.subset.rows": "500"} {
 		a, err := openText(t, text, nil)
 		if err != nil {
 			t.Fatal(err)
