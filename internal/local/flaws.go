@@ -17,7 +17,7 @@ type Flaw struct {
 	Key   string // such as targets.shop.sanitize
 	Err   error
 	Doubt bool // may be intentional, or fail only in this environment
-	Tried bool // Key is a URL or a credential; connecting with it is the better check
+	Tried bool // a check that connects to the database or the service reports it too
 }
 
 // Flaws returns the settings that fail when they are used, in the order of the configuration. It
@@ -118,7 +118,7 @@ func checkKey(key string) error {
 		return nil
 	}
 	if strings.Contains(key, "${") {
-		return snap.Usage("${NAME} works only in the URLs of databases and storage",
+		return snap.Usage("${NAME} has no effect here",
 			"remove the key from the file and set SNAPCLI_CLOUD__API_KEY")
 	}
 	return snap.Usage("it does not look like an API key",
