@@ -111,6 +111,46 @@ func TestWaitingIsCanceled(t *testing.T) {
 	}
 }
 
+// TestSilentServer: the error of a sign-in that takes too long does not blame the server.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	s := servertest.StartSSH(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := limited{t.Context(), make(chan struct{})}
+	servertest.Answer(t, silent, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1)) // the client is connected
+		close(ctx.over)
+		_, _ = io.Copy(io.Discard, c)
+	})
+	_, err = wayThrough(t, "ssh://me@"+silent.Addr().String(), s.Env).Prepare(ctx, "")
+	if err == nil || !strings.Contains(err.Error(), "did not complete the sign-in in time") {
+		t.Error(err)
+	}
+}
+
+// limited is a context whose deadline passes when over is closed.
+type limited struct {
+	context.Context
+
+	over chan struct{}
+}
+
+// Done implements context.Context.
+func (l limited) Done() <-chan struct{} { return l.over }
+
+// Err implements context.Context.
+func (l limited) Err() error {
+	select {
+	case <-l.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // TestDeadline checks that a deadline ends a read, on which the drivers of databases rely.
 func TestDeadline(t *testing.T) {
 	t.Parallel()

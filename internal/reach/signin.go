@@ -64,7 +64,7 @@ func (t *Tunnel) requireKnownHost(config *ssh.ClientConfig) error {
 	callback, err := knownhosts.New(files...)
 	if err != nil {
 		return &snap.Error{Code: snap.CodeDatabase, Detail: "the keys of SSH servers cannot be read: " + err.Error(),
-			Hint: "correct that line of the file, or remove it", Cause: err}
+			Hint: "correct or remove that line of the file", Cause: err}
 	}
 	config.HostKeyCallback = func(host string, remote net.Addr, key ssh.PublicKey) error {
 		if err := callback(host, remote, key); err != nil {
@@ -144,8 +144,9 @@ func (t *Tunnel) sessionError(err error) error {
 	errors.As(err, &shown)
 	host, port, _ := net.SplitHostPort(t.address)
 	connect := fmt.Sprintf("ssh -p %s %s@%s", port, t.user, host)
-	changed := fmt.Sprintf("somebody may be intercepting the connection; if its administrator confirms the new key, "+
-		"remove the old one with ssh-keygen -R '%s' and add the new one: %s", knownhosts.Normalize(t.address), connect)
+	changed := fmt.Sprintf("somebody may be intercepting the connection; if the server's administrator confirms the "+
+		"new key, remove the old one with ssh-keygen -R '%s' and add the new one: %s", knownhosts.Normalize(t.address),
+		connect)
 	switch {
 	case errors.As(err, &revoked):
 		return t.failed(fmt.Sprintf("has the key %s, which known_hosts marks as revoked", shown.fingerprint),
@@ -161,6 +162,9 @@ func (t *Tunnel) sessionError(err error) error {
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return t.failed(fmt.Sprintf("refused the user %q and every key of the SSH agent", t.user),
 			"check the user in via, and list the keys with `ssh-add -l`; try: "+connect, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return t.failed("did not complete the sign-in in time",
+			"if a key must be touched or unlocked, do that at once; try: "+connect, err)
 	}
 	return t.failed("ended the connection before it could be used",
 		"look for the reason in its log; try: "+connect, err)
