@@ -5,7 +5,7 @@
 //
 // The record (clones.json) survives kills and power cuts. An entry is written before its database
 // exists and removed after the database is gone, so [Registry.Sweep] finds everything that a killed
-// process left. Nothing outside the record is ever dropped.
+// process left. A database outside the record is dropped only if an interrupted load left it.
 //
 // All methods of [Registry] are safe for concurrent use, by any number of processes.
 package clone
@@ -307,13 +307,13 @@ func (r *Registry) Names() (names []string) {
 }
 
 // acquire returns a clone that is ready, and its lock. It fails with conflict if a process uses the
-// clone, or if a killed process left it behind.
+// clone, or if a failed or killed process left it behind.
 func (r *Registry) acquire(name string) (Clone, func(), error) {
 	c, release, err := r.acquireAny(name)
 	if err == nil && c.State != Ready {
 		release()
 		return c, nil, &snap.Error{Code: snap.CodeConflict,
-			Detail: fmt.Sprintf("the clone %q was left behind by a process that was killed", name),
+			Detail: fmt.Sprintf("the clone %q was left behind by a command that failed or was killed", name),
 			Hint:   "`snapcli clones` cleans it up"}
 	}
 	return c, release, err

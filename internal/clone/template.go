@@ -114,8 +114,8 @@ func (r *Registry) createTemplate(ctx context.Context, id string, load Load) err
 	})
 }
 
-// fillTemplate loads a template's database and sets its mark. It first removes what a killed
-// process left.
+// fillTemplate loads a template's database and sets its mark. It first drops a database that
+// somebody changed or that a killed process left.
 func (r *Registry) fillTemplate(ctx context.Context, t *Template, load Load) error {
 	cloner, url, err := r.locateTemplate(*t)
 	if err == nil {
@@ -151,7 +151,7 @@ func (r *Registry) dropTemplate(ctx context.Context, t Template) error {
 		err = cloner.Drop(ctx, url)
 	}
 	if cleaner, ok := cloner.(engine.Cleaner); ok && err == nil && t.Mark == "" {
-		_, err = cleaner.RemoveLeftovers(ctx, url) // removes scratch files of an interrupted load
+		_, err = cleaner.RemoveLeftovers(ctx, url) // removes the remains of an interrupted load
 	}
 	if err != nil {
 		return err
