@@ -123,7 +123,8 @@ func TestSetRefuses(t *testing.T) {
 func TestSetNothing(t *testing.T) {
 	t.Parallel()
 	const text = "trust:\n  own_organization: false\npostgres_tools: [/a, /b]\ntargets:\n  shop:\n" +
-		"    source: sqlite:///s.db\n    jobs: 4 # cores\n    production: true\n    subset: {percent: 5.5}\n  few: {subset: {rows: 500}}\n"
+		"    source: sqlite:///s.db\n    jobs: 4 # cores\n    production: true\n    subset: {percent: 5.5}\n" +
+		"  few: {subset: {rows: 500}}\n"
 	for key, again := range map[string]string{"trust.own_organization": "false", "postgres_tools": "/a,/b",
 		"targets.shop.source": "sqlite:///s.db", "targets.shop.jobs": "4", "targets.shop.production": "true",
 		"targets.shop.subset.percent": "5.5", "targets.few.subset.rows": "500"} {
