@@ -315,6 +315,10 @@ func TestPushTakesOwnAndLoadTakesTheLast(t *testing.T) {
 	if _, err := here.Pull(t.Context(), mia, "shop", PullOptions{}, nil); err != nil { // again: it arrived last
 		t.Fatal(err)
 	}
+	if _, err := here.Push(t.Context(), mia, "shop", PushOptions{Type: snap.TypeSanitized}, nil); err == nil ||
+		!strings.Contains(err.Error(), "every sanitized snapshot of target") {
+		t.Errorf("with a pulled one of the type and an own one of another: %v", err)
+	}
 	if r, err := here.Push(t.Context(), mia, "shop", options, nil); err != nil || r.Name != own.Name ||
 		took.Name != own.Name {
 		t.Errorf("pushed %s, took %s, want %s: %v", r.Name, took.Name, own.Name, err)

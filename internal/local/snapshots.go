@@ -225,13 +225,25 @@ func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	if pulled && err != nil {
 		err = &snap.Error{
 			Code: snap.CodeNotFound,
-			Detail: fmt.Sprintf("every snapshot of target %q on this machine was pulled, and push only chooses "+
-				"snapshots that were built or sanitized here", target),
-			Hint: fmt.Sprintf("build one with `snapcli build %s`, or name the one to push with --snapshot",
-				snap.ShellWord(target)),
+			Detail: fmt.Sprintf("every %ssnapshot of target %q on this machine was pulled, and push only chooses "+
+				"snapshots that were built or sanitized here", adjectiveOf(typ), target),
+			Hint: howToMake(target, typ) + ", or name the one to push with --snapshot",
 		}
 	}
 	return best, err
+}
+
+// adjectiveOf returns a type as a word before "snapshot" in messages, or "" for any type.
+func adjectiveOf(typ snap.Type) string {
+	return map[snap.Type]string{snap.TypeSnapshot: "unmasked ", snap.TypeSanitized: "sanitized "}[typ]
+}
+
+// howToMake returns a hint on how to make a snapshot of a type.
+func howToMake(target string, typ snap.Type) string {
+	if typ == snap.TypeSanitized {
+		return fmt.Sprintf("mask one with `snapcli sanitize %s`", snap.ShellWord(target))
+	}
+	return fmt.Sprintf("build one with `snapcli build %s`", snap.ShellWord(target))
 }
 
 // lastArrived returns the target's snapshot that was built, sanitized or pulled last, which is the
@@ -261,14 +273,11 @@ func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time
 	if best.Name != "" {
 		return best, skipped, nil
 	}
-	kind, from := "", fmt.Sprintf("build one with `snapcli build %s`", snap.ShellWord(target))
-	if typ == snap.TypeSanitized {
-		kind, from = "sanitized ", fmt.Sprintf("mask one with `snapcli sanitize %s`", snap.ShellWord(target))
-	}
 	return Snapshot{}, skipped, &snap.Error{
 		Code:   snap.CodeNotFound,
-		Detail: fmt.Sprintf("there is no %ssnapshot of target %q on this machine", kind, target),
-		Hint:   from + fmt.Sprintf(", or pull one with `snapcli pull %s --cloud`", snap.ShellWord(target)),
+		Detail: fmt.Sprintf("there is no %ssnapshot of target %q on this machine", adjectiveOf(typ), target),
+		Hint: fmt.Sprintf("%s, or pull one with `snapcli pull %s --cloud`", howToMake(target, typ),
+			snap.ShellWord(target)),
 	}
 }
 
