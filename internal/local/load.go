@@ -237,7 +237,7 @@ func (a *Agent) toLoad(target string, o LoadOptions) (Snapshot, error) {
 		return Snapshot{}, err
 	case s.Target != target:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s belongs to the target %q", s.Name, s.Target),
-			fmt.Sprintf("run `snapcli load %s --snapshot %s`", snap.ShellWord(s.Target), snap.ShellWord(s.Name)))
+			fmt.Sprintf("use the target %s instead of %s", snap.ShellWord(s.Target), snap.ShellWord(target)))
 	case o.Type != "" && s.Type != o.Type:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type),
 			"omit --type, or choose another snapshot")

@@ -203,7 +203,7 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 	}
 	if s.Target != target {
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s belongs to the target %q", s.Name, s.Target),
-			fmt.Sprintf("run `snapcli sanitize %s --snapshot %s`", snap.ShellWord(s.Target), snap.ShellWord(s.Name)))
+			fmt.Sprintf("use the target %s instead of %s", snap.ShellWord(s.Target), snap.ShellWord(target)))
 	}
 	return s, nil
 }
