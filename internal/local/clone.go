@@ -80,7 +80,8 @@ func (a *Agent) cloner(s clone.Source) (engine.Cloner, string, error) {
 	}
 	c, ok := d.engine.(engine.Cloner)
 	if !ok || d.kind != s.Engine {
-		return nil, "", snap.Usage(fmt.Sprintf("databases of kind %q cannot be cloned", d.kind), "use `snapcli load`")
+		return nil, "", snap.Usage(fmt.Sprintf("the clones are %s databases, but the URL of their server now names a "+
+			"%s database", s.Engine, d.kind), "correct the environment variable in the URL")
 	}
 	return c, d.url, nil
 }
@@ -363,7 +364,8 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 }
 
 // templateLoad returns a function that loads a snapshot into a new database by the same rules as
-// [Agent.Load]. It never trusts the snapshot's author more than trust allows.
+// [Agent.Load], but without the target's after_load and grants. It never trusts the snapshot's
+// author more than trust allows.
 func (a *Agent) templateLoad(s Snapshot, on clone.Source, trust engine.Trust, o CloneOptions,
 	p Progress) clone.Load {
 	return func(ctx context.Context, url string) (string, error) {
@@ -418,7 +420,8 @@ func (a *Agent) Branch(ctx context.Context, from string, o CloneOptions, termina
 	return viewClone(h), nil
 }
 
-// ResetClone resets a clone to its snapshot and ends the connections to it.
+// ResetClone resets a clone to its snapshot and ends the connections to it. A SQLite clone must not
+// be in use.
 func (a *Agent) ResetClone(ctx context.Context, name string, o CloneOptions, p Progress) (clone.Clone, error) {
 	c, err := a.clones().Find(name)
 	if err != nil {
@@ -473,7 +476,8 @@ func (a *Agent) Clones(ctx context.Context) ([]clone.Listed, error) {
 }
 
 // SweepClones drops expired clones, the remains of clones whose command was killed, and templates
-// whose snapshot is no longer on this machine. It connects to no server if there is nothing to do.
+// that were not used for a week or whose snapshot is no longer on this machine. It connects to no
+// server if there is nothing to do.
 func (a *Agent) SweepClones(ctx context.Context) (clone.Swept, error) {
 	registry := a.clones()
 	if empty, err := registry.Empty(); err != nil || empty {

@@ -93,7 +93,7 @@ func (a *Agent) fallBack(ctx context.Context, err error) error {
 }
 
 // errNoBase means that there is no snapshot from which a delta can be made.
-var errNoBase = errors.New("no snapshot is both here and in the cloud")
+var errNoBase = errors.New("no local snapshot can be the base of a delta")
 
 func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o transfer.Options,
 	p Progress) (*sentDelta, error) {
@@ -102,8 +102,11 @@ func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o t
 		return nil, err
 	}
 	plan, err := c.Push(ctx, pushOf(s))
-	if err != nil || plan.Exists || len(plan.Present) > 0 {
-		return nil, errors.Join(err, errNoBase)
+	if err == nil && (plan.Exists || len(plan.Present) > 0) {
+		err = errors.New("the service already has the file or some of its parts")
+	}
+	if err != nil {
+		return nil, err
 	}
 	dir, done, err := a.workDir()
 	if err != nil {

@@ -186,7 +186,7 @@ func (a *Agent) allIdentities(given []string) (ids, asking []age.Identity, err e
 			if entry, err = expand(entry, a.env); err != nil {
 				return nil, nil, err
 			}
-			where = "identities in the configuration"
+			where = "an entry of identities in the configuration"
 		}
 		switch {
 		case strings.HasPrefix(entry, "AGE-SECRET-KEY-") && fromConfig:

@@ -97,7 +97,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 		"an unknown key": {made, sign(certificate.New(), made.SHA256, v.Sanitized.Rules),
 			"not known here"},
 		"an original":         {original, sign(key, original.SHA256, ""), "states different rules from the file"},
-		"a relabelled file":   {relabelled, sign(key, original.SHA256, ""), "is listed as a sanitized"},
+		"a relabelled file":   {relabelled, sign(key, original.SHA256, ""), "its record says sanitized"},
 		"one that holds":      {made, sign(key, made.SHA256, v.Sanitized.Rules), ""},
 		"none that holds any": {made, json.RawMessage(`{"payload": 1}`), "cannot be read"},
 	} {

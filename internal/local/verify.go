@@ -12,7 +12,7 @@ import (
 type Verified struct {
 	archive.Manifest
 	Encrypted int  // number of recipients
-	Inside    bool // the encrypted content was checked too
+	Inside    bool // the content was checked too; false if no identity decrypts it
 
 	Certificate *Certified // nil if it has none
 }
@@ -48,7 +48,7 @@ func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ..
 	return v, err
 }
 
-// Describe reads what a record omits from the snapshot's file: the card, the programs, the omitted
+// Describe reads from a snapshot's file what its record omits: the card, the programs, the omitted
 // parts, and the tables if the snapshot is encrypted or comes from elsewhere and has very many. It
 // adds nothing if no configured identity decrypts the snapshot, or if the file cannot be opened but
 // the record has tables. It is an error if none of the given identities decrypts the snapshot.
@@ -119,8 +119,8 @@ func checkRecord(s Snapshot, m archive.Manifest) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeCorrupt,
-		Detail: fmt.Sprintf("the file of the snapshot %s holds a %s of %s, but is listed as a %s of %s", s.Name, m.Type,
-			m.Engine, s.Type, s.Engine),
+		Detail: fmt.Sprintf("the file of the snapshot %s is of type %s and engine %s, but its record says %s and %s",
+			s.Name, m.Type, m.Engine, s.Type, s.Engine),
 		Hint: "do not use the file; ask the person who pushed the snapshot",
 	}
 }
