@@ -7,7 +7,7 @@ import (
 	"snap"
 )
 
-// afterLoad returns the SQL that each load of a target runs before the swap, or "".
+// afterLoad returns the SQL that a load of a whole snapshot runs before the swap, or "".
 func (a *Agent) afterLoad(t Target) (string, error) {
 	if t.AfterLoad == "" {
 		return "", nil

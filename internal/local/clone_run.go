@@ -52,7 +52,7 @@ func (a *Agent) WarmClones(ctx context.Context, target string, n int, o CloneOpt
 		n = t.Clones.Warm
 	}
 	q.Kind = clone.Warm
-	for made < n { // copies with a short lifetime may expire in the meantime
+	for made < n { // creates at most n, because clones with a short lifetime may expire in the meantime
 		have, err := a.clones().CountWarm(q.Source)
 		if err != nil || have >= n {
 			return made, err

@@ -71,10 +71,11 @@ type Target struct {
 	ExcludeExtensions []string `yaml:"exclude_extensions,omitempty"`
 	Omit              []string `yaml:"omit,omitempty"`
 
-	// AfterLoad is a file of SQL. Each load runs the SQL before the destination is replaced.
+	// AfterLoad is a file of SQL that a load runs before it replaces the destination. `load --only`
+	// and clones run neither AfterLoad nor Grants.
 	AfterLoad string `yaml:"after_load,omitempty"`
 
-	// Grants are the GRANT statements that each load ends with.
+	// Grants are the GRANT statements that a load ends with.
 	Grants []string `yaml:"grants,omitempty"`
 
 	Clones   ClonesSpec `yaml:"clones,omitempty"`

@@ -98,7 +98,8 @@ func leftAt(where string, names []string) (all []Leftover) {
 	return all
 }
 
-// eachServer calls f once for each destination and scratch server of the targets.
+// eachServer calls f once for each destination and scratch database of the targets, even if several
+// of them are on one server.
 func (a *Agent) eachServer(targets []Target, f func(database, engine.Cleaner)) {
 	seen := map[string]bool{}
 	for _, t := range targets {

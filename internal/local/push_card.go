@@ -83,8 +83,8 @@ func (a *Agent) publish(ctx context.Context, c *api.Client, s Snapshot, done tra
 }
 
 // pushCard publishes the card of a pushed snapshot. A snapshot that was already in the cloud gets a
-// card if it has none or if the options choose one. It is not an error if an older service does not
-// support cards.
+// card if it has none or if the options choose one; [CardNone] removes its card. It is not an error
+// if an older service does not support cards.
 func pushCard(ctx context.Context, c *api.Client, id string, exists bool, described *api.Card,
 	choice CardChoice) error {
 	var err error
