@@ -245,6 +245,10 @@ type userinfoResponse struct {
 
 func (s *Service) userinfo(w http.ResponseWriter, r *http.Request) {
 	c, err := s.keys.User(r)
+	if snap.CodeOf(err) == snap.CodeInternal { // the token was not checked
+		s.writeFailure(w, r, err)
+		return
+	}
 	if err != nil || c.Credential.Kind != snap.LoginToken {
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		s.writeOAuthError(w, http.StatusUnauthorized, "invalid_token",

@@ -186,6 +186,20 @@ func TestIDTokenIsNoAccessToken(t *testing.T) {
 	}
 }
 
+// A failure of the database does not make an access token invalid.
+func TestUserinfoWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	got := h.login("mia@acme.test", "mia-password")
+	if err := h.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a := h.get("/auth/userinfo", "Authorization", "Bearer "+got.access)
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("userinfo: %d, Retry-After %q: %s", a.status, a.header.Get("Retry-After"), a.body)
+	}
+}
+
 // T8: no caching, POST only, listed grants only, each parameter once.
 func TestTokenEndpointIsStrict(t *testing.T) {
 	t.Parallel()
