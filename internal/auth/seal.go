@@ -95,7 +95,11 @@ func (s *Sealer) Open(name string, sealed []byte) ([]byte, error) {
 	if len(sealed) == 0 || sealed[0] != sealedV1 {
 		return nil, fmt.Errorf("%s is not sealed", name)
 	}
-	return s.open(name, sealed)
+	secret, err := s.open(name, sealed)
+	if errors.Is(err, errWrongSealer) {
+		err = fmt.Errorf("%s cannot be decrypted with auth.key_encryption_key", name)
+	}
+	return secret, err
 }
 
 // Bind derives a key of 32 bytes from a secret that is stored unencrypted under this name, so that

@@ -193,6 +193,15 @@ func rotationSeals(t *testing.T, g *gate) {
 	}
 }
 
+// The error for another key names the secret, which need not be a signing key.
+func TestOpenWithAnotherKey(t *testing.T) {
+	t.Parallel()
+	_, err := sealer(t, 2).Open("sign-in:7", sealer(t, 1).Seal("sign-in:7", []byte("secret")))
+	if err == nil || err.Error() != "sign-in:7 cannot be decrypted with auth.key_encryption_key" {
+		t.Errorf("error %v", err)
+	}
+}
+
 // T10: a malformed key is refused, and the message does not repeat it.
 func TestKeyEncryptionKeyIsChecked(t *testing.T) {
 	t.Parallel()
