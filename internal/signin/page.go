@@ -197,14 +197,19 @@ func (s *Service) errorPage(v *visit, err error) {
 const retrySoon = "1"
 
 // fault logs an error that the client did not cause, and returns the error to show to the client.
-// The returned error says that the database is briefly unavailable or that its disk is full, or
-// contains the ID under which the original error is logged.
+// The returned error says that the database is briefly unavailable, that its disk is full or that
+// the request was canceled, or contains the ID under which the original error is logged.
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if known, ok := errors.AsType[*snap.Error](err); ok && known.Code == snap.CodeStorageFull {
 		s.log.WarnContext(r.Context(), "the database's disk is full", "path", r.URL.Path, "error", err)
 		return known
 	}
-	if store.Unavailable(err) || r.Context().Err() != nil {
+	if r.Context().Err() != nil {
+		s.log.WarnContext(r.Context(), "the request was canceled", "path", r.URL.Path, "error", err)
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the request was canceled before it was done",
+			Hint: "try again", Cause: err}
+	}
+	if store.Unavailable(err) {
 		s.log.WarnContext(r.Context(), "the database is not available", "path", r.URL.Path, "error", err)
 		return store.ErrUnavailable(err)
 	}
@@ -227,7 +232,7 @@ func titleOf(status int) string {
 	case http.StatusTooManyRequests:
 		return "Please wait"
 	case http.StatusBadGateway:
-		return "The identity provider does not answer"
+		return "Sign-in failed"
 	case http.StatusServiceUnavailable:
 		return "Temporarily unavailable"
 	}
