@@ -67,8 +67,8 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("the auth service answered %d %s: %s", r.status, snap.CleanText(r.Code),
-		snap.CleanText(r.Description))
+	return strings.TrimRight(fmt.Sprintf("the auth service answered %d %s: %s", r.status, snap.CleanText(r.Code),
+		snap.CleanText(r.Description)), ": ")
 }
 
 // errLostResponse means that the service granted the request, but its response was lost.

@@ -153,6 +153,11 @@ func signInRefused(s Session, r *refusal) error {
 }
 
 func unreachable(s Session, err error) error {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return &snap.Error{Code: snap.CodeUnreachable, Cause: r,
+			Detail: hostOf(s.AuthURL) + " did not refresh your session: " + r.Error(),
+			Hint:   "try again later; you are still signed in"}
+	}
 	return &snap.Error{
 		Code:   snap.CodeUnreachable,
 		Detail: hostOf(s.AuthURL) + " cannot be reached to refresh your session",

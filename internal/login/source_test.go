@@ -109,7 +109,8 @@ func TestSessionOutlivesAClosedOrganization(t *testing.T) {
 	}
 }
 
-// U9: without a network the session is kept, and a token that is still valid is used.
+// U9: without a network the session is kept, and a token that is still valid is used. An error of
+// the service is reported as such.
 func TestRefreshWithoutNetwork(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -122,6 +123,13 @@ func TestRefreshWithoutNetwork(t *testing.T) {
 	}
 	d.clock.Advance(time.Minute)
 	if _, err := source(t.Context(), ""); snap.CodeOf(err) != snap.CodeUnreachable {
+		t.Errorf("error %v (%s)", err, snap.CodeOf(err))
+	}
+	d.wire.broken = func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusBadGateway, Body: http.NoBody}, nil
+	}
+	if _, err := source(t.Context(), ""); snap.CodeOf(err) != snap.CodeUnreachable ||
+		!strings.HasSuffix(err.Error(), "did not refresh your session: the auth service answered 502") {
 		t.Errorf("error %v (%s)", err, snap.CodeOf(err))
 	}
 	if _, ok, _ := d.file().Session(d.cloud.URL); !ok {
