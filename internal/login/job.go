@@ -80,17 +80,18 @@ func findJob(env func(string) string) (Job, bool) {
 }
 
 func fileJob(path string) Job {
+	const hint = "check this file, or name another one in " + jobTokenFileEnv
 	return Job{Where: path, once: true, read: func(context.Context, *http.Client, string) (string, error) {
 		file, err := os.Open(path)
 		if err != nil {
-			return "", jobProblem("the job's token cannot be read", "check "+jobTokenFileEnv, err)
+			return "", jobProblem("the job's token in "+path+" cannot be read", hint, err)
 		}
 		defer file.Close()
 		text, err := io.ReadAll(io.LimitReader(file, maxResponse))
 		if token := strings.TrimSpace(string(text)); err == nil && token != "" {
 			return token, nil
 		}
-		return "", jobProblem("the job's token in "+path+" cannot be read or is empty", "check "+jobTokenFileEnv, err)
+		return "", jobProblem("the job's token in "+path+" cannot be read or is empty", hint, err)
 	}}
 }
 
@@ -243,6 +244,9 @@ func (e exchange) send(ctx context.Context, token, previous string) (jobCredenti
 	case errors.As(err, &r) && r.status < 500 && r.status != http.StatusTooManyRequests:
 		return jobCredential{}, jobProblem(fmt.Sprintf("the service does not accept the token of %s: %s", e.job.Where,
 			snap.CleanText(r.Description)), "ask the service's operator for a rule that trusts this job", r)
+	case r != nil:
+		return jobCredential{}, &snap.Error{Code: snap.CodeUnreachable, Cause: r,
+			Detail: "the job's token was not exchanged: " + r.Error(), Hint: "run the job again in a moment"}
 	}
 	return jobCredential{}, &snap.Error{Code: snap.CodeUnreachable, Cause: err,
 		Detail: hostOf(config.ExchangeURL) + " cannot be reached to exchange the job's token",
