@@ -153,6 +153,5 @@ func (p provider) scope(wanted string, suggested []string) string {
 }
 
 func interrupted(ctx context.Context) error {
-	return &snap.Error{Code: snap.CodeInterrupted, Detail: "interrupted; you are not signed in",
-		Cause: context.Cause(ctx)}
+	return &snap.Error{Code: snap.CodeInterrupted, Detail: "the login was interrupted", Cause: context.Cause(ctx)}
 }
