@@ -185,7 +185,7 @@ func text(m map[string]any, names ...string) string {
 // Person is an identity provider's report about the person who signed in.
 type Person struct {
 	Issuer, Subject string
-	Email           string // for display only, never to find an account
+	Email           string // for display and, if Verified, for the role; never to find an account
 	Verified        bool   // the provider vouches for Email
 	Name            string
 	Groups          GroupClaim

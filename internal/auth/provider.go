@@ -166,8 +166,7 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if !IsPublic(at.Addr()) {
-		return fmt.Errorf("%s is a private address; set allow_private if the identity provider really has this address",
-			at.Addr())
+		return fmt.Errorf("%s is a private address; set allow_private if the issuer really has this address", at.Addr())
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package operator is the command line of snapcloud for the service's operator: serve, and the
-// commands that manage organizations, users and keys on the service's own machine. These commands
-// use the same configuration and database as the service and can be used while it runs.
+// commands that manage the service on its own machine. These commands use the same configuration
+// and database as the service. Most of them can be used while it runs.
 package operator
 
 import (

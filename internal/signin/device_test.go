@@ -247,7 +247,7 @@ func TestConfirmPage(t *testing.T) {
 	narrow, _ := h.post("/device_authorization", "client_id", "snapcli", "scope",
 		"openid").json(t)["user_code"].(string)
 	if page := b.get("/auth/device/confirm?user_code=" + narrow); !strings.Contains(page.body,
-		"stay signed in until you end it; see your name and e-mail") {
+		"stay signed in until you sign it out; see your name and e-mail") {
 		t.Error("the page does not say what every login may do, whatever its scopes are")
 	}
 	b.get("/auth/device?user_code=" + userCode)

@@ -27,14 +27,15 @@
 //	GET  /upstream/callback[/SLUG]  return from the identity provider
 //	GET  /device/confirm?user_code= the request: program, host, address, time
 //	POST /device/confirm            csrf_token, user_code, decision=approve|deny
+//	GET  /device/done?decision=     the decision was stored
 //	GET  /account                   the user, their sessions and keys
 //	POST /account/sessions/end      csrf_token, id
-//	POST /account/keys              csrf_token, name, expires
+//	POST /account/keys              csrf_token, name, expires, from
 //	POST /account/keys/revoke       csrf_token, id
 //	POST /signout                   csrf_token
 //
 // Each form has a hidden field csrf_token, whose value depends on the browser's cookies. The
-// response redirects (303) to the next page. With several organizations that all have local users,
-// organization may be left empty when the e-mail belongs to only one of them. All state is in the
-// store, so any replica can handle any step.
+// response redirects (303) to the next page, except that POST /account/keys shows the new key. With
+// several organizations that all have local users, organization may be left empty when the e-mail
+// belongs to only one of them. All state is in the store, so any replica can handle any step.
 package signin

@@ -25,7 +25,6 @@ func scopes() []string { return []string{"openid", "profile", "email", "offline_
 type oauthError struct {
 	Code        string `json:"error"`
 	Description string `json:"error_description,omitempty"`
-	Interval    int    `json:"interval,omitempty"` // with slow_down: the new wait in seconds
 }
 
 func (s *Service) writeOAuthError(w http.ResponseWriter, status int, code, description string) {

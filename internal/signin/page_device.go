@@ -62,7 +62,7 @@ type confirmPage struct {
 	Scopes                       []string
 }
 
-// confirm shows where the login request came from, so that the user can recognize it. It changes
+// confirm shows where the login request came from, so that the user can recognize it. It approves
 // nothing.
 func (s *Service) confirm(v *visit) error {
 	typed := v.r.URL.Query().Get("user_code")
@@ -86,7 +86,7 @@ func (s *Service) confirm(v *visit) error {
 // requested scopes: the API and userinfo show every program who the user is, and every login may be
 // refreshed.
 func approvedRights() []string {
-	return []string{"use the cloud service as you, with your role and groups", "stay signed in until you end it",
+	return []string{"use the cloud service as you, with your role and groups", "stay signed in until you sign it out",
 		"see your name and e-mail"}
 }
 

@@ -418,11 +418,12 @@ func (s *Service) refreshedUserinfo(ctx context.Context, org organization, d *au
 	return auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.Claims), nil
 }
 
-// Recheck asks each organization's identity provider about one user: the one whose last
-// confirmation is the oldest, if it is older than the setting recheck. It returns the number of
-// users it asked about. It is called once a second, so no provider is asked more often than that. A
-// provider that does not respond within a second delays no other organization: the next calls skip
-// it until its check has ended.
+// Recheck asks each organization's identity provider about at most one user: the one who has waited
+// longest, among the users who were active since their last confirmation and whose confirmation is
+// older than the setting recheck. It returns the number of users it asked about. It is called once
+// a second, so it asks about at most one user of an organization per second. A provider that does
+// not respond within a second delays no other organization: the next calls skip it until its check
+// has ended.
 func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 	type result struct {
 		asked int
