@@ -25,9 +25,10 @@ func (p *program) auditReplay() *cobra.Command {
 		Short: "Repeat revocations that a restored database has lost",
 		Long: "Replay reads an export of the audit log and repeats the revocations that come after\n" +
 			"the last line of the database's own log. It ends shares, including those of deleted\n" +
-			"snapshots, revokes keys, and disables users who were disabled or who left. It\n" +
-			"never gives access to anybody. It also records that refresh tokens of identity providers\n" +
-			"may be old, so that nobody is removed because a provider refuses an old one.\n\n" +
+			"snapshots, revokes keys, and disables users who were disabled or who left.\n" +
+			"It never gives access to anybody. It also records that refresh tokens of identity\n" +
+			"providers may be old, so that nobody is removed because a provider refuses an old\n" +
+			"one.\n\n" +
 			"Run it after you restored the database to an earlier moment and before the service\n" +
 			"starts. The export must continue the database's log line by line. It may be empty.",
 		Example: "  snapcloud audit replay --config snapcloud.yaml --org acme --revocations acme.jsonl",

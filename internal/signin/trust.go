@@ -31,7 +31,7 @@ const (
 
 // Trust is a rule that accepts the tokens of a CI system's jobs. A token matches the rule when the
 // issuer signed it for the audience and each claim in Claims has one of the listed values. A job
-// that may run code from a pull or merge request also matches only if Claims lists its trigger.
+// that may run code from a pull or merge request matches only if Claims also lists its trigger.
 type Trust struct {
 	Name             string
 	Type             TrustType
