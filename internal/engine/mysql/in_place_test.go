@@ -55,6 +55,7 @@ func testLoadInPlace(t *testing.T, server string) {
 		!strings.Contains(refused.Hint, "--in-place") || contents(t, to) != before {
 		t.Fatalf("%v", err)
 	}
+	hint := refused.Hint
 	grant := "GRANT SELECT ON parent TO " + account
 	if err := loadWith(t, u.String(), dump, engine.Options{Into: engine.InPlace, Grants: []string{grant}}); err != nil {
 		t.Fatal(err)
@@ -62,7 +63,13 @@ func testLoadInPlace(t *testing.T, server string) {
 	if got, want := contents(t, to), contents(t, from); got != want {
 		t.Errorf("it has\n%s\nwant\n%s", got, want)
 	}
-	_, mend, _ := strings.Cut(refused.Hint, "run: ")
+	err = loadWith(t, u.String(), dump, engine.Options{Into: engine.InPlace,
+		Grants: []string{"GRANT SELECT ON missing TO " + account}})
+	if !errors.As(err, &refused) || !strings.Contains(refused.Detail, "the database was replaced, but the grant") ||
+		strings.Contains(refused.Detail, "incomplete") || contents(t, to) != contents(t, from) {
+		t.Errorf("after a failed grant: %v", err)
+	}
+	_, mend, _ := strings.Cut(hint, "run: ")
 	mend, _, _ = strings.Cut(mend, "; or")
 	if _, err := admin.Exec(mend); err != nil {
 		t.Fatal(err)

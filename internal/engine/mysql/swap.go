@@ -31,11 +31,10 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 		return err
 	}
 	if s.emptied {
-		err := s.finishInPlace(ctx)
-		if err == nil {
-			err = s.grant(ctx)
+		if err := s.finishInPlace(ctx); err != nil {
+			return s.failed(err)
 		}
-		return s.failed(err)
+		return s.dest.failure(s.grant(context.WithoutCancel(ctx)))
 	}
 	err := s.dest.failure(s.swap(ctx, terminate))
 	var e *snap.Error
