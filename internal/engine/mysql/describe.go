@@ -720,6 +720,8 @@ func describeSequence(d definition) (schema.Sequence, error) {
 		case r.accept("NOCYCLE"):
 		case r.accept("ENGINE", "="):
 			r.skip()
+		case r.accept("COMMENT", "="):
+			q.Comment, _ = r.quoted()
 		default:
 			return q, errNotDescribed
 		}

@@ -94,7 +94,7 @@ func sequenceSQL(q schema.Sequence) (string, error) {
 	if q.Cycle {
 		text += " CYCLE"
 	}
-	return text, nil
+	return text + commentSQL(q.Comment), nil
 }
 
 // generator writes the CREATE TABLE statement of one table.

@@ -1,7 +1,9 @@
 package mysql
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -207,16 +209,34 @@ func (s *sketch) programs() {
 }
 
 // TestSequencesOfOthers: a default that takes the next number of a sequence keeps working after a load
-// as data.
+// as data. The sequence keeps its comment, which is searched for originals like the rest of the schema.
 func TestSequencesOfOthers(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MySQL(t, "mariadb-11.8"), servertest.MySQL(t, "mariadb-11.8")
-	script(t, from, "CREATE SEQUENCE seq START 100; CREATE TABLE numbered (id BIGINT DEFAULT (nextval(seq)) "+
+	script(t, from, "CREATE SEQUENCE seq START 100 COMMENT 'by Ann'; CREATE TABLE numbered (id BIGINT DEFAULT (nextval(seq)) "+
 		"PRIMARY KEY, v INT); INSERT INTO numbered (v) VALUES (1), (2)")
 	d, _ := dumped(t, from)
+	var seen []string
+	p := planFor(d.Info.Tables, nil)
+	p.Schema = func(kind, name string, sql []byte) {
+		if bytes.Contains(sql, []byte("Ann")) {
+			seen = append(seen, kind+" "+name)
+		}
+	}
+	if _, err := (Engine{}).Rewrite(t.Context(), d, p, io.Discard, engine.Options{}); err != nil ||
+		!slices.Equal(seen, []string{"sequence seq"}) {
+		t.Errorf("%v, %v", seen, err)
+	}
+	if len(d.Info.Warnings) > 0 {
+		t.Errorf("%q", d.Info.Warnings)
+	}
 	d.Trust = engine.Foreign
 	if err := load(t, to, d, false); err != nil {
 		t.Fatal(err)
+	}
+	loaded, _ := dumped(t, to)
+	if got := loaded.Info.Schema.Sequences[0].Comment; got != "by Ann" {
+		t.Errorf("the comment is %q", got)
 	}
 	script(t, to, "INSERT INTO numbered (v) VALUES (3)")
 	got := sorted(t, to, "SELECT count(DISTINCT id) FROM numbered WHERE id >= 100")
