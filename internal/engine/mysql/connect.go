@@ -103,7 +103,7 @@ func (e encryption) config(host string) (*tls.Config, error) {
 
 func errUnreadable(path string, err error) error {
 	return &snap.Error{Code: snap.CodeUsage, Detail: "there is no usable PEM certificate or key in " + path,
-		Hint: "check tls-ca, tls-cert and tls-key in the URL", Cause: err}
+		Hint: "check tls-ca, tls-cert and tls-key in the URL, or ssl-ca, ssl-cert and ssl-key in ~/.my.cnf", Cause: err}
 }
 
 // verifyChain verifies the server's certificate without checking the host that it names.
@@ -136,7 +136,11 @@ func (d *database) fromOptionFile(path string, hostGiven bool) error {
 	if d.tls == (encryption{}) {
 		d.tls = encryption{options["ssl-mode"], options["ssl-ca"], options["ssl-cert"], options["ssl-key"]}
 	}
-	return d.tls.check()
+	if d.tls.check() != nil { // the mode is from the file, because a mode in the URL was checked before
+		return snap.Usage(fmt.Sprintf("%s has an unknown value for ssl-mode: %q", path, d.tls.mode),
+			"use VERIFY_IDENTITY, VERIFY_CA, REQUIRED, PREFERRED or DISABLED")
+	}
+	return nil
 }
 
 // clientOptions reads the group [client]. Option names may contain underscores instead of hyphens.

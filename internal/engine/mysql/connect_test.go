@@ -98,6 +98,14 @@ func TestOptionFile(t *testing.T) {
 			t.Errorf("%+v: %v, want %+v", got, err, c.want)
 		}
 	}
+	wrong := filepath.Join(t.TempDir(), ".my.cnf")
+	if err := os.WriteFile(wrong, []byte("[client]\nssl-mode=ALWAYS\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := new(database).fromOptionFile(wrong, false); err == nil ||
+		!strings.Contains(err.Error(), wrong+` has an unknown value for ssl-mode: "ALWAYS"`) {
+		t.Errorf("an unknown mode in the option file: %v", err)
+	}
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
 	}
