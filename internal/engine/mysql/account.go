@@ -283,7 +283,7 @@ func unusedAccounts(ctx context.Context, server querier) (unused []string, err e
 }
 
 // endedAccounts returns the accounts of loads that no longer run and whose exchange of tables is
-// complete. A user who is not allowed to list accounts has created none.
+// complete. It returns none to a user who is not allowed to list accounts.
 func endedAccounts(ctx context.Context, server querier) (ended []account, err error) {
 	rows, err := server.QueryContext(ctx,
 		"SELECT user, host FROM mysql.user WHERE user LIKE 'snapcli\\_%' ORDER BY user")

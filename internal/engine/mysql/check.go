@@ -56,7 +56,7 @@ func (k checker) structure(s structure) (structure, error) {
 func errRefused(kind, name string, why error) error {
 	return &snap.Error{
 		Code: snap.CodeInvalid, Cause: why,
-		Detail: fmt.Sprintf("the %.20s %.80q of the snapshot is not created by a single plain statement: %v",
+		Detail: fmt.Sprintf("the %.20s %.80q of the snapshot failed a safety check: %v",
 			strings.ToLower(kind), name, why),
 		Hint: "nothing was run; ask for a snapshot that was rebuilt with a current snapcli",
 	}

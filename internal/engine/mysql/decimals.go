@@ -53,8 +53,8 @@ func (s *scratch) withDecimals(one statement) statement {
 	return one
 }
 
-// longNumber reports whether b has 19 consecutive digits, the fewest that a number can have that no
-// 64-bit integer can hold.
+// longNumber reports whether b has 19 consecutive digits. An integer with fewer digits fits into 64
+// bits.
 func longNumber(b []byte) bool {
 	n := 0
 	for _, c := range b {

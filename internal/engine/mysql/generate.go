@@ -323,7 +323,7 @@ func (g *generator) keyColumns(columns []schema.KeyColumn) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// has reports whether the table has a column with stored values.
+// has reports whether the table has a column with this name that is not generated.
 func (g *generator) has(name string) bool {
 	return slices.ContainsFunc(g.table.Columns, func(c schema.Column) bool { return c.Name == name && !c.Computed })
 }
@@ -497,7 +497,7 @@ func (g *generator) partitionBy(p *schema.Partitions) (string, error) {
 	var columns []string
 	for _, c := range p.Columns {
 		if !g.has(c.Name) {
-			return "", badSchema("the table %q is partitioned by a column that it does not have", g.table.Name.Name)
+			return "", badSchema("the table %q is partitioned by a generated column", g.table.Name.Name)
 		}
 		columns = append(columns, c.Name)
 	}

@@ -47,7 +47,7 @@ type database struct {
 	way                  *reach.Way
 }
 
-// parse parses a database URL. It also sets the engine's route to the server.
+// parse parses a database URL and adds the engine's route to the server.
 func (e Engine) parse(raw string) (database, error) {
 	d, err := parse(raw)
 	d.way = e.Way

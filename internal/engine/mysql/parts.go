@@ -35,7 +35,7 @@ func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error
 	return all, nil
 }
 
-// ranges returns the conditions of about n equal ranges of a column, from low to high. Together,
+// ranges returns the conditions of n roughly equal ranges of a column, from low to high. Together,
 // the ranges contain every row. It returns a single empty condition if it cannot determine the
 // ranges.
 func ranges(column, low, high string, n int) []string {

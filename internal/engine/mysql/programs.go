@@ -202,7 +202,7 @@ func errHiddenBody(kind, name string) error {
 		Detail: fmt.Sprintf("the MySQL user is not allowed to see how the %s %s is defined", strings.ToLower(kind),
 			name),
 		Hint: "grant the user SHOW_ROUTINE (MySQL) or SHOW CREATE ROUTINE (MariaDB), and TRIGGER and EVENT on the " +
-			"database: a snapshot must contain every object",
+			"database: a snapshot contains every object that the user can see",
 	}
 }
 

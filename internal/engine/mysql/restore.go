@@ -455,7 +455,6 @@ func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, 
 }
 
 // URL implements [engine.Scratch].
-// URL implements [engine.Scratch].
 func (s *scratch) URL() string { return s.db.url() }
 
 // Run implements [engine.Scratch]. It splits the SQL as the servers' client programs do, including

@@ -24,7 +24,7 @@ type structure struct {
 
 // definition is one CREATE statement and the session settings that its object was created with.
 type definition struct {
-	Kind      string `json:"kind,omitempty"` // of a routine: PROCEDURE, FUNCTION or PACKAGE
+	Kind      string `json:"kind,omitempty"` // of a routine: PROCEDURE, FUNCTION, PACKAGE or PACKAGE BODY
 	Name      string `json:"name"`
 	On        string `json:"on,omitempty"`    // the table of a trigger
 	Owner     string `json:"owner,omitempty"` // of a trigger in a journal: user@host

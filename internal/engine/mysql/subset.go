@@ -364,8 +364,8 @@ func checkOrphans(ctx context.Context, c *sql.Conn, database string, tables []en
 	got, err := orphansOf(ctx, c, g, nil)
 	if err == nil && got != want {
 		err = &snap.Error{Code: snap.CodeCorrupt,
-			Detail: "the foreign keys of the restored database differ from those of the snapshot: " + got +
-				"; expected: " + want, Hint: "rebuild the snapshot; nothing was replaced"}
+			Detail: fmt.Sprintf("checking the foreign keys of the restored database gave %q, but the snapshot "+
+				"records %q", got, want), Hint: "rebuild the snapshot; nothing was replaced"}
 	}
 	return err
 }

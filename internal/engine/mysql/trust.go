@@ -19,7 +19,7 @@ type trust int
 
 const (
 	complete trust = iota // everything, unchanged
-	checked               // each statement after a check, as a user with access to the scratch database only
+	checked               // each statement after a check, if possible as a user with access only to the scratch database
 	dataOnly              // nothing: statements are generated from the dump's description
 )
 
@@ -134,8 +134,8 @@ func serverVersion(version string) int {
 	return n
 }
 
-// requireInside returns an error if an object of the dump uses another database. It does not check
-// a dump that is executed unchanged.
+// requireInside returns an error if a foreign key, view, trigger or event of the dump uses another
+// database. It does not check a dump that is executed unchanged.
 func (s *scratch) requireInside(ctx context.Context) error {
 	if s.trust == complete {
 		return nil
