@@ -36,7 +36,8 @@ type parser struct {
 	depth  int
 }
 
-// The powers that are the same in all dialects.
+// The powers. Those of a few operators differ between dialects: see [parser.power] and
+// [parser.infixWord].
 const (
 	powerOr    = 10
 	powerXor   = 15
@@ -130,7 +131,7 @@ func (p *parser) prefix() (Expr, error) {
 func literal(kind, value string) Expr { return Expr{Literal: &Literal{Kind: kind, Value: value}} }
 
 // column parses the rest of a column's name. It rejects a qualified name, which belongs to another
-// table or is a user's function.
+// table, and the name of a function, which is a user's.
 func (p *parser) column(name string) (Expr, error) {
 	if next := p.peek(); next.kind == symbol && (next.text == "." || next.text == "(") {
 		return Expr{}, errNotAllowed

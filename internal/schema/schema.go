@@ -64,14 +64,14 @@ type Domain struct {
 // the range that JSON decoders represent exactly.
 type Sequence struct {
 	Name
-	Type      string `json:"type,omitempty"` // smallint, integer or bigint
+	Type      string `json:"type,omitempty"` // a built-in integer type
 	Start     string `json:"start,omitempty"`
 	Increment string `json:"increment,omitempty"`
 	Min       string `json:"min,omitempty"`
 	Max       string `json:"max,omitempty"`
 	Cache     string `json:"cache,omitempty"`
 	Cycle     bool   `json:"cycle,omitempty"`
-	Last      string `json:"last,omitempty"`   // last value
+	Last      string `json:"last,omitempty"`   // last value; in MariaDB, the next one
 	Called    bool   `json:"called,omitempty"` // Last was returned; the next value is Last plus Increment
 	Owner     *Owner `json:"owner,omitempty"`  // the column that owns it
 	Comment   string `json:"comment,omitempty"`

@@ -97,7 +97,7 @@ func (c *Choice) Match(table int, prefix, temp string) string {
 	return strings.Join(all, " AND ")
 }
 
-// prepare creates three temporary tables for the keys of a table's rows: "keep" for all kept rows,
+// prepare creates three temporary tables for the keys of each table's rows: "keep" for all kept rows,
 // "new" for those added in the previous round, and "next" for those of the current round.
 func (c *Choice) prepare(ctx context.Context) error {
 	for i, t := range c.g.Tables {

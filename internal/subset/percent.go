@@ -49,9 +49,9 @@ func (c *Choice) referenced(k ForeignKey) string {
 		strings.Join(same, " AND "))
 }
 
-// Rows are added to a table only if it has less than minShare of its share, and removed only if it
-// has more than maxShare, because adding and removing rows separates rows that were selected
-// together.
+// Unless the percentage is 100, rows are added to a table only if it has less than minShare of its
+// share. They are removed only if it has more than maxShare. Adding and removing rows separates rows
+// that were selected together.
 const (
 	minShare = 0.9
 	maxShare = 1.25
