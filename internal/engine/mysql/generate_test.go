@@ -213,8 +213,8 @@ func (s *sketch) programs() {
 func TestSequencesOfOthers(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MySQL(t, "mariadb-11.8"), servertest.MySQL(t, "mariadb-11.8")
-	script(t, from, "CREATE SEQUENCE seq START 100 COMMENT 'by Ann'; CREATE TABLE numbered (id BIGINT DEFAULT (nextval(seq)) "+
-		"PRIMARY KEY, v INT); INSERT INTO numbered (v) VALUES (1), (2)")
+	script(t, from, "CREATE SEQUENCE seq START 100 COMMENT 'by Ann'; CREATE TABLE numbered (id BIGINT DEFAULT "+
+		"(nextval(seq)) PRIMARY KEY, v INT); INSERT INTO numbered (v) VALUES (1), (2)")
 	d, _ := dumped(t, from)
 	var seen []string
 	p := planFor(d.Info.Tables, nil)
