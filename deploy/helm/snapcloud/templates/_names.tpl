@@ -18,7 +18,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "snapcloud.config" -}}
 {{- $_ := required "config.public_url is required, such as https://snap.example" .Values.config.public_url }}
 {{- $_ := required "config.blob.url is required, such as s3://bucket?endpoint=https://s3.example: replicas share a bucket" .Values.config.blob.url }}
-{{- $_ := required "config.database.url is required: replicas share a PostgreSQL" .Values.config.database.url }}
+{{- $_ := required "config.database.url is required: replicas share a PostgreSQL database" .Values.config.database.url }}
 {{- if and .Values.config.trust_proxies .Values.networkPolicy.enabled (not .Values.networkPolicy.from) }}
 {{- fail "networkPolicy.from is required with config.trust_proxies: without it every pod in those networks can forge addresses" }}
 {{- end }}
@@ -32,7 +32,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{- /* The image, by its digest if that is known. */}}
 {{- define "snapcloud.image" -}}
-{{- $repository := required "image.repository is required: where you pushed the image of make image" .Values.image.repository }}
+{{- $repository := required "image.repository is required: where you pushed the image" .Values.image.repository }}
 {{- if .Values.image.digest }}{{ $repository }}@{{ .Values.image.digest }}{{ else }}{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
