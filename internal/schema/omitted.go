@@ -31,13 +31,18 @@ const (
 	OmittedPublications      = "excluded_publications"
 	OmittedEventTriggers     = "excluded_event_triggers"
 	OmittedExtensionComments = "excluded_extension_comments"
+
+	// OmittedOtherSchemas is in every snapshot of chosen schemas, even if the source has no others.
+	// It has no sentence.
+	OmittedOtherSchemas = "other_schemas"
 )
 
 // maxOmissions is larger than the number of kinds, because snapshots from newer versions can have
 // more kinds.
 const maxOmissions = 100
 
-// Sentence describes the omission. It returns "" for a kind that only a newer version knows.
+// Sentence describes the omission. It returns "" for [OmittedOtherSchemas] and for a kind that only a
+// newer version knows.
 func (o Omission) Sentence() string {
 	first := o.First
 	if o.Count > 1 {

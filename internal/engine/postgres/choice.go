@@ -277,6 +277,7 @@ func (s *exclusion) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Ch
 			}
 		}
 	}
+	s.omitted.AddOmission(schema.OmittedOtherSchemas, c.Schemas)
 	s.omitted.AddOmission(schema.OmittedSchemas, left)
 	rows, err := conn.Query(ctx, `SELECT d.classid, d.objid FROM pg_depend d
 			WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = ANY ($1)

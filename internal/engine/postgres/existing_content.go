@@ -133,7 +133,8 @@ func schemasOf(info engine.Info) (all map[string]bool, whole bool) {
 			all[n.Name] = true
 		}
 		for _, o := range info.Schema.Omitted {
-			whole = whole && o.Kind != schema.OmittedSchemas
+			// Snapshots of older versions have only the names of omitted schemas.
+			whole = whole && o.Kind != schema.OmittedOtherSchemas && o.Kind != schema.OmittedSchemas
 		}
 	}
 	if whole {

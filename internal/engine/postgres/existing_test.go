@@ -267,18 +267,30 @@ func TestChosenSchemasIntoExisting(t *testing.T) {
 	t.Parallel()
 	from := servertest.Postgres(t)
 	psql(t, from, script(t, "CREATE SCHEMA sales; CREATE TABLE sales.t (a int); CREATE TABLE t (a int)"))
-	d := chosen(t, from, engine.Options{Jobs: 1, Choice: engine.Choice{Schemas: []string{"sales"}}})
-	for way, into := range ways {
-		to := plainOwner(t, servertest.Postgres(t))
-		psql(t, to, script(t, "CREATE SCHEMA sales; CREATE TABLE sales.old (a int); CREATE TABLE kept (a int)"))
-		notices, err := Engine{}.into(t, to, d, engine.Options{Into: into})
-		if err != nil || len(notices) != 1 || !strings.Contains(notices[0], "keeps the content of public") {
-			t.Errorf("%s: %q, %v", way, notices, err)
-		}
-		tables := linesOf(t, to, "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN "+
-			"('public', 'sales') ORDER BY 1")
-		if !slices.Equal(tables, []string{"public.kept", "sales.t"}) {
-			t.Errorf("%s: the database has %q", way, tables)
+	for name, one := range map[string]struct {
+		choice  engine.Choice
+		kept    string
+		content []string
+	}{
+		"one": {engine.Choice{Schemas: []string{"sales"}}, "keeps the content of other, public",
+			[]string{"other.kept", "public.old", "sales.t"}},
+		"one and a table": {engine.Choice{Schemas: []string{"sales"}, Tables: []string{"public.t"}},
+			"keeps the content of other", []string{"other.kept", "public.t", "sales.t"}},
+	} {
+		d := chosen(t, from, engine.Options{Jobs: 1, Choice: one.choice})
+		for way, into := range ways {
+			to := plainOwner(t, servertest.Postgres(t))
+			psql(t, to, script(t, "CREATE SCHEMA sales; CREATE TABLE sales.old (a int); CREATE TABLE old (a int); "+
+				"CREATE SCHEMA other; CREATE TABLE other.kept (a int)"))
+			notices, err := Engine{}.into(t, to, d, engine.Options{Into: into})
+			if err != nil || len(notices) != 1 || !strings.Contains(notices[0], one.kept) {
+				t.Errorf("%s, %s: %q, %v", name, way, notices, err)
+			}
+			tables := linesOf(t, to, "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN "+
+				"('other', 'public', 'sales') ORDER BY 1")
+			if !slices.Equal(tables, one.content) {
+				t.Errorf("%s, %s: the database has %q", name, way, tables)
+			}
 		}
 	}
 }
