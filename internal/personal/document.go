@@ -3,7 +3,9 @@ package personal
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 )
 
 // sureSamples is how many sampled documents must contain only numbers before a document column is
@@ -12,7 +14,7 @@ const sureSamples = 20
 
 // document judges a column by the values in its documents, and each value also by its path.
 func (j judge) document(c Column) Finding {
-	d := &documents{judge: j, seen: map[string]int{}}
+	d := &documents{judge: j}
 	for _, v := range c.Samples {
 		var value any
 		if json.Unmarshal([]byte(v), &value) != nil {
@@ -34,7 +36,6 @@ func (j judge) document(c Column) Finding {
 // documents is the result of walking through the documents of a column.
 type documents struct {
 	judge judge
-	seen  map[string]int // how often each path occurred
 	kind  Kind
 	at    string // such as " at $.email"; "" if the path may contain data
 	texts bool
@@ -58,7 +59,8 @@ func IsSchemaKey(key string) bool {
 func (d *documents) walk(path string, words []string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
-		for key, inner := range v {
+		for _, key := range slices.Sorted(maps.Keys(v)) { // so that the reason is always the same
+			inner := v[key]
 			if !IsSchemaKey(key) {
 				d.texts = true
 				d.leaf("", nil, key, Type{Class: Text})
