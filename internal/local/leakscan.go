@@ -90,5 +90,5 @@ func (s *leakScan) scan(ctx context.Context, after engine.Dump) error {
 	for _, search := range searches {
 		search(literals)
 	}
-	return errors.Join(l.Result(true, sanitize.FixBySQL), literals.ResultOfSQL())
+	return errors.Join(l.Result(true), literals.ResultOfSQL())
 }

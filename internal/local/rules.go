@@ -219,7 +219,7 @@ func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Cont
 	if _, err := m.rewriter.Rewrite(ctx, m.dump, l.Plan(p.Plan, c), io.Discard, m.options); err != nil {
 		return nil, err
 	}
-	return p.Forms(l.Coincidences()...), l.Result(false, sanitize.FixByRule)
+	return p.Forms(l.Coincidences()...), l.Result(false)
 }
 
 // writeIntermediate writes the output of the rules to a temporary file that cannot be mistaken for

@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -113,7 +114,7 @@ func TestLocator(t *testing.T) {
 		}
 		plan.Tables[[2]string{"", "person"}].Columns["email"]("maria@real.example")
 	}
-	err := l.Result(false, FixByRule)
+	err := l.Result(false)
 	if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(),
 		"those of person.email in log.line (rows: at least 10)") ||
 		strings.Contains(strings.ToLower(err.Error()), "maria") {
@@ -168,7 +169,7 @@ func TestCoincidencesAreNoLeaks(t *testing.T) {
 			t.Fatalf("%s: no coincidence, so the test is void", c.name)
 		}
 		s.Ignore(p.Forms(l.Coincidences()...))
-		err = l.Result(false, FixByRule)
+		err = l.Result(false)
 		if s.Leaked() != (c.want != "") || (err == nil) != (c.want == "") || err != nil &&
 			!strings.Contains(err.Error(), c.want) || err != nil && strings.Contains(err.Error(), "car.plate") {
 			t.Errorf("%s: %v, %v", c.name, s.Result(), err)
@@ -186,12 +187,17 @@ func TestLocatorAfterSQL(t *testing.T) {
 	plan := l.Plan(engine.Plan{}, c)
 	plan.Tables[[2]string{"", "person"}].Columns["city"]("Springfield")
 	plan.Tables[[2]string{"", "log"}].Columns["line"]("moved to Springfield")
-	if err := l.Result(true, FixBySQL); err != nil {
+	if err := l.Result(true); err != nil {
 		t.Errorf("an unchanged column is called a leak: %v", err)
 	}
 	plan.Tables[[2]string{"", "log"}].Columns["line"]("greetings to maria original")
-	if err := l.Result(true, FixBySQL); err == nil || strings.Contains(err.Error(), "person.city") {
+	err := l.Result(true)
+	if err == nil || strings.Contains(err.Error(), "person.city") {
 		t.Errorf("%v", err)
+	}
+	var e *snap.Error
+	if !errors.As(err, &e) || !strings.HasSuffix(e.Hint, shareBySQL) {
+		t.Errorf("the hint names no way to share a column by SQL: %+v", e)
 	}
 }
 
@@ -293,7 +299,7 @@ func TestEscapesOfOtherWriters(t *testing.T) {
 	c := engine.Contents{Tables: []engine.Shape{{Name: "log", Columns: []engine.Column{{Name: "line"}}}}}
 	l := NewLocator([]Watched{{"person.name", `Zoë "Ann" Oneil`}})
 	l.Plan(engine.Plan{}, c).Tables[[2]string{"", "log"}].Columns["line"](`{"n":"Zo\u00eb \"Ann\" Oneil"}`)
-	if l.Result(true, FixBySQL) == nil {
+	if l.Result(true) == nil {
 		t.Error("an escaped original is not found after SQL")
 	}
 }
@@ -317,7 +323,7 @@ func TestKeptPathsAreNoCoincidence(t *testing.T) {
 		l := p.Locator()
 		body := l.Plan(p.Plan, engine.Contents{Tables: shapes}).Tables[[2]string{"", "event"}].Columns["body"]
 		body(shapes[0].Samples[0][0])
-		if len(l.Coincidences()) > 0 || l.Result(false, FixByRule) == nil {
+		if len(l.Coincidences()) > 0 || l.Result(false) == nil {
 			t.Errorf("%s: a kept original is called a coincidence", rule)
 		}
 	}
@@ -346,7 +352,7 @@ func TestLongOriginals(t *testing.T) {
 	}
 	l := NewLocator(Originals(c, ""))
 	l.Plan(engine.Plan{}, c).Tables[[2]string{"", "paper"}].Columns["text"](long)
-	if err := l.Result(true, FixBySQL); err != nil {
+	if err := l.Result(true); err != nil {
 		t.Errorf("an unchanged column is called a leak: %v", err)
 	}
 	p, err = mustRules(t, `tables: {paper: {columns: {text: {mask: replace, pattern: "é$", otherwise: keep}}}}`).

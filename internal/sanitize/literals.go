@@ -120,7 +120,7 @@ func (l *Literals) ResultOfSQL() error {
 	if len(l.found) == 0 {
 		return nil
 	}
-	return l.stop("if the values of a column are not secret, add the line \"-- shared: COLUMN\" to the SQL file")
+	return l.stop(shareBySQL)
 }
 
 func (l *Literals) stop(otherwise string) error {

@@ -167,10 +167,15 @@ func (l *Locator) Changed() []Watched {
 }
 
 // Result returns nil if nothing was found, otherwise an error that names the columns and, for each
-// of them, a rule that masks it.
-func (l *Locator) Result(changedOnly bool, fix func(table, column string) string) error {
+// of them, a rule or, if bySQL is set, a SQL statement that masks it. With bySQL, it omits values
+// that the SQL did not remove from their own column.
+func (l *Locator) Result(bySQL bool) error {
+	fix, otherwise := fixByRule, "if the values of a column are not secret, add shared: true to its rule"
+	if bySQL {
+		fix, otherwise = fixBySQL, shareBySQL
+	}
 	var where, lines []string
-	for _, p := range l.places(changedOnly) {
+	for _, p := range l.places(bySQL) {
 		where = append(where, fmt.Sprintf("those of %s in %s (rows: at least %d)", p.of, p.in, l.rows[p]))
 		dot := strings.LastIndexByte(p.in, '.')
 		if line := fix(p.in[:dot], p.in[dot+1:]); !slices.Contains(lines, line) {
@@ -181,17 +186,19 @@ func (l *Locator) Result(changedOnly bool, fix func(table, column string) string
 		return nil
 	}
 	return snap.Invalid("original values are still in the masked copy: "+upToTen(where),
-		"mask them there: "+strings.Join(lines[:min(10, len(lines))], "; ")+
-			"; if the values of a column are not secret, add shared: true to its rule")
+		"mask them there: "+strings.Join(lines[:min(10, len(lines))], "; ")+"; "+otherwise)
 }
 
-// FixByRule returns the rule that masks a column in which originals were found.
-func FixByRule(table, column string) string {
+// shareBySQL is the hint for originals that a SQL file may leave in the copy; see [Originals].
+const shareBySQL = "if the values of a column are not secret, add the line \"-- shared: TABLE.COLUMN\" to the SQL file"
+
+// fixByRule returns the rule that masks a column in which originals were found.
+func fixByRule(table, column string) string {
 	return fmt.Sprintf("%s: {columns: {%s: redact}}", table, column)
 }
 
-// FixBySQL returns the SQL that masks a column in which originals were found.
-func FixBySQL(table, column string) string {
+// fixBySQL returns the SQL that masks a column in which originals were found.
+func fixBySQL(table, column string) string {
 	return fmt.Sprintf("UPDATE %s SET %s = NULL", table, column)
 }
 
