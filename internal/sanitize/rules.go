@@ -76,7 +76,7 @@ type ColumnRule struct {
 	Pattern   string                `yaml:"pattern"`   // of the mask replace: a regular expression (RE2)
 	With      string                `yaml:"with"`      // the replacement; $1 is the first group
 	Paths     map[string]ColumnRule `yaml:"paths"`     // of the masks json and xml; the fields of composite
-	Otherwise string                `yaml:"otherwise"` // the mask of all other parts; default redact
+	Otherwise string                `yaml:"otherwise"` // the mask of all other values or parts; default redact
 
 	Template string `yaml:"template"` // of the mask template
 	When     string `yaml:"when"`     // a condition; other rows get the mask in Else
@@ -186,9 +186,13 @@ func checkSettings(c ColumnRule) string {
 	if (c.Mask == "choice") != (len(c.Values) > 0) {
 		return "needs values for the mask choice, and no values for other masks"
 	}
-	if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 ||
-		c.Mask == "coordinates" && (c.Meters < 0 || c.Meters > 10_000_000) {
-		return "has a number that is out of range"
+	switch {
+	case c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100):
+		return "needs percent from 0 to 100"
+	case c.Mask == "shift" && c.Days < 0:
+		return "needs days of at least 0"
+	case c.Mask == "coordinates" && (c.Meters < 0 || c.Meters > 10_000_000):
+		return "needs meters from 0 to 10,000,000"
 	}
 	if why := checkBounds(c); why != "" {
 		return why

@@ -127,7 +127,8 @@ func TestBadRulesNameThePlace(t *testing.T) {
 		"tables: [\n":                                                "r.yaml:1",
 		"\nlarge_objects: maybe\n":                                   "r.yaml:2:1: large_objects must be keep or drop",
 		"tables: {a: {rows: some}}\n":                                "can only be drop",
-		"tables: {a: {columns: {b: {mask: noise, percent: 900}}}}\n": "out of range",
+		"tables: {a: {columns: {b: {mask: noise, percent: 900}}}}\n": "needs percent from 0 to 100",
+		"tables: {a: {columns: {b: {mask: shift, days: -1}}}}\n":     "needs days of at least 0",
 	} {
 		if _, err := parseRules("r.yaml", []byte(text)); snap.CodeOf(err) != snap.CodeUsage ||
 			!strings.Contains(err.Error(), want) {

@@ -36,8 +36,12 @@ func ReadSQL(path string) (SQL, error) {
 		return SQL{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no SQL file %s", path),
 			Hint: "check the path; in config.yaml it starts at that file's folder"}
 	}
-	if err == nil && (info.IsDir() || info.Size() > maxSQL) {
-		return SQL{}, snap.Invalid(fmt.Sprintf("%s is not a SQL file", path), "")
+	if err == nil && info.IsDir() {
+		return SQL{}, snap.Invalid(fmt.Sprintf("%s is a folder, not a SQL file", path), "give the path of a file")
+	}
+	if err == nil && info.Size() > maxSQL {
+		return SQL{}, snap.Invalid(fmt.Sprintf("the SQL file %s is larger than %d MiB", path, maxSQL>>20),
+			"mask with column rules, or with fewer statements")
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
