@@ -174,9 +174,10 @@ func clean(text string, limit int) bool {
 	return len(text) <= limit && utf8.ValidString(text) && snap.CleanText(text) == text
 }
 
-// Bound makes a card that [Parse] accepts: it removes control characters, shortens long texts, and
-// leaves out tables beyond the limits. If there are too many columns, no table lists its columns. If
-// there are too many parts and programs, none are listed.
+// Bound makes a card that [Parse] accepts, unless its JSON has more than [MaxBytes]: it removes
+// control characters, shortens long texts, and leaves out tables beyond the limits. If there are too
+// many columns, no table lists its columns. If there are too many parts and programs, none are
+// listed.
 func Bound(c api.Card) api.Card {
 	if parts(c) > MaxParts {
 		c.Programs, c.Tables = nil, slices.Clone(c.Tables)

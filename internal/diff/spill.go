@@ -88,8 +88,8 @@ func (s *spill) write(part int) (err error) {
 // Only databases with more than 50 million rows, or with many equal rows, have larger parts.
 const packEntries = 1 << 18
 
-// maxSameIdentity is the number of different rows of one table and part that may have the same
-// identity. A primary key allows only one, but SQLite allows any number of rows whose key is NULL.
+// maxSameIdentity is the number of different rows of one table that may have the same identity. A
+// primary key allows only one, but SQLite allows any number of rows whose key is NULL.
 const maxSameIdentity = 1 << 16
 
 // part returns the entries of a part in order.

@@ -12,7 +12,7 @@ var rowEnds = strings.Fields(`id ids uuid guid rowguid fk pk oid gid rowid kennu
 // them.
 var publicIDs = strings.Fields(`uuid guid uid`)
 
-// byEnds are last words of references to the person who performed an action.
+// byEnds are last words of references to people and other rows, as in "created_by".
 var byEnds = strings.Fields(`by to parent author creator owner create change update`)
 
 // numberEnds are last words of numbers that can identify a person.

@@ -57,8 +57,8 @@ const (
 
 func (k Kind) isFreeText() bool { return k == FreeText || k == Document }
 
-// kindPhrases holds the phrases that name a kind. Weak phrases count only in tables of people, or
-// in tables with an address.
+// kindPhrases holds the phrases that name a kind. Weak phrases for parts of an address count only
+// in tables with an address, and other weak phrases only in tables of people.
 type kindPhrases struct {
 	kind   Kind
 	strong phrases

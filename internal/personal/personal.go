@@ -140,9 +140,9 @@ func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure boo
 	return Finding{}, false // the ID of a row: "address_id integer"
 }
 
-// ofPerson judges a column whose name begins with a word for a person, such as "customer_ref". If
-// that word is the table's own name, only the rest of the name counts, as in "user_style" of the
-// table users.
+// ofPerson judges a column whose name has other words after a word for a person, as in
+// "customer_ref". If the name begins with the name of a table of people, only the rest of it counts,
+// as in "user_style" of the table users.
 func (j judge) ofPerson(c Column, words []string, at int) (found Finding, sure bool) {
 	rest := words[at:]
 	own := slices.Contains(j.table, words[0]) || slices.Contains(j.table, words[0]+"s")

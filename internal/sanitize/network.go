@@ -37,7 +37,7 @@ func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 }
 
 // macAddress replaces hardware addresses with locally administered ones (IEEE 802), which belong to
-// no device. The notation remains.
+// no device. They are written with hyphens if the original is, and otherwise with colons.
 func macAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "mac")
 	return neverNull(func(v string) string {

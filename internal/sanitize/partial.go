@@ -53,7 +53,8 @@ func replaced(key []byte, c ColumnRule, limit int) engine.Mask {
 	}
 }
 
-// byPath masks the strings, numbers and keys of a JSON document, and the booleans that have a path.
+// byPath masks the strings and numbers of a JSON document, the keys that may be data, and the
+// booleans that have a path.
 func byPath(key []byte, c ColumnRule, limit int) engine.Mask {
 	d := newDocumentMask(key, c, pathOf)
 	whole := c.rest(key, limit)

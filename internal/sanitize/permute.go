@@ -80,7 +80,7 @@ func (p permutation) round(round int, right, bound, mask *big.Int) *big.Int {
 var forms = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 // text permutes the digits and letters of a value among all values of its form. A value with
-// non-ASCII letters becomes hexadecimal digits, which are practically unique.
+// non-ASCII characters becomes hexadecimal digits, which are practically unique.
 func (p permutation) text(v string) string {
 	if isUUID(v) {
 		return p.uuid(v)

@@ -9,7 +9,8 @@ import (
 )
 
 // template is a string with placeholders for the masked values of other columns of the row, such as
-// "{first_name|lower}.{last_name|lower}@example.com". A filled template never contains an original.
+// "{first_name|lower}.{last_name|lower}@example.com". A filled template contains no originals, except
+// those of columns that are kept.
 type template []templatePart
 
 // templatePart is a literal string, or a column whose masked value goes through functions.

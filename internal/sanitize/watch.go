@@ -9,8 +9,8 @@ import (
 	"snap/internal/personal"
 )
 
-// The leak scan searches for a value without letters only if it has at least minDigits digits, and
-// for a value that consists of digits only if it has minNumber. Shorter values occur by chance.
+// The leak scan ignores a value without letters that has fewer than minDigits digits, and a value of
+// digits alone that has fewer than minNumber. Such short values occur by chance.
 const (
 	minDigits = 7
 	minNumber = 11
@@ -36,7 +36,8 @@ func watchedPart(v string) string {
 var dateForm = regexp.MustCompile(`^([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./][0-9]{1,2}[-./][0-9]{4})`)
 
 // worthWatching reports whether an original value is too distinctive to occur elsewhere by chance.
-// It must be long enough, and without letters it must have enough digits and not be a date.
+// It must be long enough, and its type must have many possible values. Without letters, it must also
+// have enough digits and not be a date.
 func worthWatching(v string, t personal.Type) bool {
 	if len(v) < minWatched || dateForm.MatchString(v) && strings.Trim(v, "0123456789-./: TZ+") == "" {
 		return false
