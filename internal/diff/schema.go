@@ -37,7 +37,8 @@ func (o object) key() [3]string { return [3]string{o.kind, o.name, o.on} }
 // schema, such as the body of a function, are only in the SQL.
 func compareSchemas(before, after Side) []Change {
 	var all []Change
-	reported := map[string]bool{} // names of reported objects, of their tables, and of the parts of added and removed tables
+	// The names of reported objects, of their tables, and of the parts of added and removed tables.
+	reported := map[string]bool{}
 	if before.Schema != nil && after.Schema != nil {
 		b, a := objectList{before.Schema, nil}, objectList{after.Schema, nil}
 		common := commonTables(b.schema, a.schema)

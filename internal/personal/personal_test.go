@@ -228,8 +228,9 @@ func TestCommentsAndDocuments(t *testing.T) {
 		t.Errorf("a path: %+v", f)
 	}
 	for range 20 {
-		if f := judge(Column{Name: "c2", Type: ParseType("jsonb"), Samples: []string{`{"phone":"1","email":"x","iban":"2",
-			"city":"y"}`}}); !strings.HasSuffix(f.Reason, "at $.city") {
+		if f := judge(Column{Name: "c2", Type: ParseType("jsonb"),
+			Samples: []string{`{"phone":"1","email":"x","iban":"2","city":"y"}`}}); !strings.HasSuffix(f.Reason,
+			"at $.city") {
 			t.Fatalf("the reason depends on the order of a map: %+v", f)
 		}
 	}
