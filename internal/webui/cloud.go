@@ -105,7 +105,7 @@ func (c *cloud) changed() {
 	c.known = remembered[[]string]{}
 }
 
-// forget drops everything cached, after a sign-in or sign-out.
+// forget drops everything cached.
 func (c *cloud) forget() {
 	c.changed()
 	c.mu.Lock()

@@ -29,8 +29,8 @@ func (t tally) String() string {
 	return strconv.Itoa(t.N)
 }
 
-// counts are the numbers in the filter row. They count only rows that match the search and the
-// target.
+// counts are the numbers in the filter row. They count only rows that match the search, the target,
+// the type and the other filters.
 type counts struct{ All, Local, Cloud, Shared tally }
 
 // countLife is how long counts of a large cloud listing are cached.

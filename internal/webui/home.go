@@ -34,7 +34,7 @@ type homeTarget struct {
 	Known   bool         // the target is configured on this machine
 	Built   *row         // the newest snapshot that was built here, without its cloud copy
 	Proven  *row         // the newest masked copy that was verified by loading it, without its cloud copy
-	Pushed  *row         // the newest one in the cloud
+	Pushed  *row         // the newest one that the organization pushed
 	Masked  *row         // the newest sanitized one, on this machine or in the cloud
 	Night   *nightly.Run // the last run of its nightly job
 	Changed string       // how much of the newest local snapshot is new

@@ -1,7 +1,7 @@
 // Sends the forms and follows the links with these attributes without loading a new page.
 //   data-fragment  send it this way
 //   data-live      send the form while the user types
-//   data-first     follow this link in the response when the form was sent with Enter
+//   data-first     click the first match of this selector in the response when the form was sent with Enter
 //   data-toggle    show the other state immediately, and revert it on failure
 //   data-switch    the same, for switches; these forms are sent one after the other
 //   data-removes   remove the element of this id once done; in a toast, remove the toast
