@@ -80,13 +80,18 @@ func allowed(c Caller, do Action, s Snapshot) error {
 	if ok {
 		return nil
 	}
-	switch {
-	case do == ActShare && mine:
-		return Forbidden("viewers cannot share snapshots, even their own", askForMember)
-	case do == ActDescribe && mine:
-		return Forbidden("viewers cannot edit descriptions, even of their own snapshots", askForMember)
+	if detail := refusalsOfViewers()[do]; mine && detail != "" {
+		return Forbidden(detail, askForMember)
 	}
 	return refusal(do, own)
+}
+
+// refusalsOfViewers says why a viewer who owns a snapshot may not do something with it.
+func refusalsOfViewers() map[Action]string {
+	return map[Action]string{
+		ActShare:    "viewers cannot share snapshots, even their own",
+		ActDescribe: "viewers cannot edit descriptions, even of their own snapshots",
+	}
 }
 
 // allowedOrgKey is Allowed for clt_ and sak_ keys. These keys act as the organization, within their
