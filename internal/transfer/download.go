@@ -150,7 +150,8 @@ func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 		sum, err = d.hashAll(ctx)
 		return err
 	})
-	return sum, group.Wait()
+	err = group.Wait()
+	return sum, err
 }
 
 // work fetches pieces one after the other until none is left. It writes each piece to the disk

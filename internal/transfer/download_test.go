@@ -163,7 +163,8 @@ func TestDownloadOutlastsPassingFaults(t *testing.T) {
 			w.Header().Set("Content-Range", "bytes 7-99/100")
 			w.WriteHeader(http.StatusPartialContent)
 		},
-		"a changed object": func(w http.ResponseWriter) { w.WriteHeader(http.StatusPreconditionFailed) },
+		"a changed object":            func(w http.ResponseWriter) { w.WriteHeader(http.StatusPreconditionFailed) },
+		"a response that is not HTTP": answerNonsense,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

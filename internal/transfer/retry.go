@@ -26,7 +26,7 @@ const maxAttempts = 8
 
 const runAgain = "run the same command again: it resumes where it stopped"
 
-var errStalled = errors.New("no bytes arrived")
+var errStalled = errors.New("no bytes were transferred")
 
 // refusal is an error response from the object store.
 type refusal struct {
@@ -180,11 +180,12 @@ func forUser(ctx context.Context, what string, err error) error {
 			Hint:   "set cloud.ca_file, or SSL_CERT_FILE, to a file with the certificate of its authority",
 			Cause:  untrusted}
 	}
+	network := isNetwork(err)
 	var broken *url.Error
 	if errors.As(err, &broken) {
 		err = broken.Err // without the URL, which grants access
 	}
-	if isNetwork(err) {
+	if network {
 		return &snap.Error{Code: snap.CodeUnreachable,
 			Detail: what + " stopped: the connection to the object store failed repeatedly", Hint: runAgain, Cause: err}
 	}

@@ -326,6 +326,15 @@ func quick() transfer.Options {
 
 const testPiece = 256 << 10
 
+// answerNonsense sends a response that is not HTTP.
+func answerNonsense(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_, _ = conn.Write([]byte("nonsense\r\n\r\n"))
+		conn.Close()
+	}
+}
+
 func wantCode(t testing.TB, err error, code snap.Code) {
 	t.Helper()
 	if snap.CodeOf(err) != code {

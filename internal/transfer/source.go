@@ -155,7 +155,7 @@ func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.
 	res, err := d.HTTP.Do(req)
 	var broken *url.Error
 	if errors.As(err, &broken) {
-		err = broken.Err // without the URL, which grants access
+		broken.URL = req.URL.Host // the whole URL grants access
 	}
 	return res, err
 }

@@ -71,25 +71,27 @@ var errGone = errors.New("the service has removed the upload")
 // returns the last plan.
 func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 	plan, err = u.service.Push(ctx, u.req) // the first call is not retried, so that a wrong address is reported at once
-	for range maxRounds {
-		if err != nil {
-			return plan, err
-		}
-		if plan.Exists {
-			u.meter.done.Store(u.req.Size)
-			return plan, nil
-		}
+	for round := 1; err == nil && !plan.Exists; round++ {
 		failed := u.attempt(ctx, plan)
-		if failed == nil || !canSendAgain(failed) {
+		switch {
+		case failed == nil || !canSendAgain(failed):
 			return plan, failed
+		case round == maxRounds && snap.CodeOf(failed) == snap.CodeChecksumMismatch:
+			return plan, failed // the service says why
+		case round == maxRounds:
+			return plan, &snap.Error{
+				Code:   snap.CodeUploadIncomplete,
+				Detail: "the service lost parts of the snapshot repeatedly",
+				Hint:   "tell the service's operator; then " + runAgain,
+				Cause:  failed,
+			}
 		}
 		plan, err = retry(ctx, u.Options, func() (api.UploadPlan, error) { return u.service.Push(ctx, u.req) })
 	}
-	return plan, errors.Join(err, &snap.Error{
-		Code:   snap.CodeUploadIncomplete,
-		Detail: "the service lost parts of the snapshot repeatedly",
-		Hint:   "tell the service's operator; then " + runAgain,
-	})
+	if err == nil {
+		u.meter.done.Store(u.req.Size)
+	}
+	return plan, err
 }
 
 // attempt sends the missing parts and completes the upload.

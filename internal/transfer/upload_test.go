@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -131,6 +132,7 @@ func TestUploadOutlastsPassingFaults(t *testing.T) {
 		"too many requests":           func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
 		"a URL that has expired":      func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) },
 		"a part that is damaged":      func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnprocessableEntity) },
+		"a response that is not HTTP": answerNonsense,
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -257,6 +259,28 @@ func TestUploadSendsAgainWhatTheServiceLost(t *testing.T) {
 		t.Fatalf("%+v, %v; want 4 MiB and one part again", up, err)
 	}
 	s.listed()
+}
+
+// The service's own error is reported if the bytes never have the announced checksum.
+func TestUploadReportsChecksumsThatNeverMatch(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	file, req := writeFile(t, random(1000, 9))
+	rounds := 0
+	s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/complete") {
+			return false
+		}
+		rounds++
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprint(w, `{"code":"checksum_mismatch","detail":"the bytes differ","hint":"check the file"}`)
+		return true
+	})
+	_, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
+	wantCode(t, err, snap.CodeChecksumMismatch)
+	if !strings.Contains(err.Error(), "the bytes differ") || rounds != 3 {
+		t.Errorf("%v after %d rounds", err, rounds)
+	}
 }
 
 // If the service has removed an upload, it is started again.
