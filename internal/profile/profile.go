@@ -210,7 +210,7 @@ func (p *Profile) findUpload(ctx context.Context, key string) (id string, presen
 		if u.Key != key {
 			ours := strings.HasPrefix(u.Key, "bytes/") || strings.HasPrefix(u.Key, "deltas/")
 			if ours && p.now().Sub(u.Created) > abandonedAfter {
-				err = errors.Join(err, p.store.Abort(ctx, u.Key, u.Upload))
+				_ = p.store.Abort(ctx, u.Key, u.Upload) // if this fails, a later push tries again
 			}
 			continue
 		}
