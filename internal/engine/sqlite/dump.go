@@ -126,8 +126,8 @@ func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engin
 	return info, pages(ctx, tx, out, size, free)
 }
 
-// pages writes the pages in order. It writes free pages as zeros.
-func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[int64]bool) error {
+// pages writes the pages in order. It writes zeros for the unused bytes of free pages.
+func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[int64]int) error {
 	rows, err := tx.QueryContext(ctx, "SELECT pgno, data FROM sqlite_dbpage('main')")
 	if err != nil {
 		return err
@@ -145,8 +145,8 @@ func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[in
 		if number != want || int64(len(data)) != size {
 			return fmt.Errorf("received page %d with %d bytes instead of page %d", number, len(data), want)
 		}
-		if free[number] {
-			data = zeros
+		if used, ok := free[number]; ok {
+			data = append(data[:used:used], zeros[used:]...)
 		}
 		if _, err := w.Write(data); err != nil {
 			return fmt.Errorf("write the dump: %w", err)
@@ -155,11 +155,12 @@ func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[in
 	return rows.Err()
 }
 
-// freePages returns the leaf pages of the free list, which are unused (section 1.5 of
-// https://www.sqlite.org/fileformat2.html). Bytes 32 to 35 of the header point to a chain of trunk
-// pages. Each trunk page has the number of the next trunk page, the number of leaf pages that it
-// lists, and their page numbers.
-func freePages(ctx context.Context, tx *sql.Tx) (map[int64]bool, error) {
+// freePages returns the pages of the free list (section 1.5 of
+// https://www.sqlite.org/fileformat2.html), and how many bytes at the beginning of each are used.
+// Bytes 32 to 35 of the header point to a chain of trunk pages. Each trunk page has the number of
+// the next trunk page, the number of leaf pages that it lists, and their page numbers. Leaf pages
+// are unused.
+func freePages(ctx context.Context, tx *sql.Tx) (map[int64]int, error) {
 	page := func(number int64) (b []byte, err error) {
 		err = tx.QueryRowContext(ctx, "SELECT data FROM sqlite_dbpage('main') WHERE pgno = ?", number).Scan(&b)
 		return b, err
@@ -168,7 +169,7 @@ func freePages(ctx context.Context, tx *sql.Tx) (map[int64]bool, error) {
 	if err != nil || len(head) < 100 {
 		return nil, err
 	}
-	free, seen := map[int64]bool{}, map[int64]bool{}
+	free, seen := map[int64]int{}, map[int64]bool{}
 	trunk := int64(binary.BigEndian.Uint32(head[32:]))
 	for trunk != 0 && !seen[trunk] {
 		seen[trunk] = true
@@ -176,10 +177,11 @@ func freePages(ctx context.Context, tx *sql.Tx) (map[int64]bool, error) {
 		if err != nil || len(b) < 8 {
 			return free, err
 		}
-		leaves := min(int(binary.BigEndian.Uint32(b[4:])), len(b)/4-2)
+		leaves := int(min(int64(binary.BigEndian.Uint32(b[4:])), int64(len(b)/4-2)))
 		for i := range leaves {
-			free[int64(binary.BigEndian.Uint32(b[8+4*i:]))] = true
+			free[int64(binary.BigEndian.Uint32(b[8+4*i:]))] = 0
 		}
+		free[trunk] = 8 + 4*leaves
 		trunk = int64(binary.BigEndian.Uint32(b))
 	}
 	return free, nil

@@ -1,8 +1,8 @@
 // Package sqlite dumps and restores SQLite databases, in pure Go.
 //
 // A dump is a database file. Its pages are read in one read transaction, which in WAL mode does
-// not block writers. Free pages are written as zeros, so that rows deleted long ago are not
-// included.
+// not block writers. The unused bytes of free pages are written as zeros, so that most deleted rows
+// are not included. Free space inside other pages can still contain some.
 package sqlite
 
 import (

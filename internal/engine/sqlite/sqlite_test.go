@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"encoding/binary"
 	"context"
 	"fmt"
 	"io"
@@ -228,6 +229,10 @@ func TestNothingDeletedRemains(t *testing.T) {
 	before, after := bytes.Count(raw, []byte("top-secret-")), bytes.Count(b, []byte("top-secret-"))
 	if before < 100 || after*5 > before {
 		t.Errorf("%d secrets in the file, %d in the dump", before, after)
+	}
+	trunk := int(binary.BigEndian.Uint32(b[32:])) // the first page of the free list
+	if trunk == 0 || bytes.Contains(b[(trunk-1)*4096:trunk*4096], []byte("top-secret-")) {
+		t.Errorf("page %d, which lists the free pages, has secrets", trunk)
 	}
 	s, err := Engine{}.Restore(t.Context(), URLOf(filepath.Join(dir, "to.db")), d, engine.Options{Jobs: 1})
 	if err != nil {
