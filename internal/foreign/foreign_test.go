@@ -50,6 +50,23 @@ func TestAliasBomb(t *testing.T) {
 	}
 }
 
+// A mapping's own fields take precedence over those that it merges, in any order.
+func TestMergedMappings(t *testing.T) {
+	t.Parallel()
+	root, err := parse("f", []byte("a: &a {x: 1, y: 1}\nb: &b {x: 2, z: 2}\none:\n  <<: *a\n  x: 3\n"+
+		"both:\n  y: 4\n  <<: [*a, *b]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[[2]string]string{
+		{"one", "x"}: "3", {"one", "y"}: "1", {"both", "x"}: "1", {"both", "y"}: "4", {"both", "z"}: "2",
+	} {
+		if got := root.get(path[0]).value(path[1]); got != want {
+			t.Errorf("%v is %q, want %q", path, got, want)
+		}
+	}
+}
+
 func TestConninfo(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -58,6 +75,7 @@ func TestConninfo(t *testing.T) {
 		"dbname = shop sslmode = require":                      `postgres://localhost/shop?sslmode=require`,
 		"host=::1 dbname=shop port=1":                          `postgres://[::1]:1/shop`,
 		"dbname=shop user=${USER_NAME} password=${A_PASSWORD}": `postgres://${USER_NAME}:${A_PASSWORD}@localhost/shop`,
+		"dbname=shop sslmode=${MODE}":                          `postgres://localhost/shop?sslmode=${MODE}`,
 	} {
 		if got := postgresURL(conninfo(text)); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)

@@ -173,7 +173,7 @@ func postgresURL(words map[string]string) string {
 		}
 	}
 	// References to the environment must not be percent-encoded.
-	return strings.NewReplacer("%7B", "{", "%7D", "}", "$%7B", "${").Replace(u.String())
+	return strings.NewReplacer("%24%7B", "${", "%7B", "{", "%7D", "}").Replace(u.String())
 }
 
 func nameOf(source string) string {

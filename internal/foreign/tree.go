@@ -107,8 +107,11 @@ func (b *builder) build(n ast.Node, path string, depth int) (*tree, error) {
 	return t, nil
 }
 
+// fields adds the fields of a mapping. The mapping's own fields take precedence over merged fields
+// (<<), and earlier merges over later ones.
 func (b *builder) fields(t *tree, values []*ast.MappingValueNode, depth int) error {
 	t.fields = []*tree{}
+	var merged []*tree
 	for _, pair := range values {
 		name := pair.Key.GetToken().Value
 		child, err := b.build(pair.Value, strings.TrimPrefix(t.path+"."+name, "."), depth+1)
@@ -116,11 +119,22 @@ func (b *builder) fields(t *tree, values []*ast.MappingValueNode, depth int) err
 			return err
 		}
 		if _, merge := pair.Key.(*ast.MergeKeyNode); merge {
-			t.fields = append(t.fields, child.fields...)
+			for _, from := range append([]*tree{child}, child.items...) {
+				merged = append(merged, from.fields...)
+			}
 			continue
 		}
 		child.line, child.name = pair.Key.GetToken().Position.Line, name
 		t.fields = append(t.fields, child)
+	}
+	named := map[string]bool{}
+	for _, f := range t.fields {
+		named[f.name] = true
+	}
+	for _, f := range merged {
+		if !named[f.name] {
+			named[f.name], t.fields = true, append(t.fields, f)
+		}
 	}
 	return nil
 }
