@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// A log that was changed anywhere does not verify: a line that was altered, removed, moved or
-// inserted.
+// A log does not verify if a line before the last was altered, removed, moved, or forged with a
+// hash of its own.
 func TestAuditChainShowsEveryChange(t *testing.T) {
 	t.Parallel()
 	log := rapid.Custom(func(t *rapid.T) []snap.AuditEntry {
@@ -55,9 +55,6 @@ func TestAuditChainShowsEveryChange(t *testing.T) {
 			forged.Actor += "x"
 			forged.Hash = forged.Sum("")
 			bent[i] = forged
-			if i == 0 { // then the next line shows it
-				break
-			}
 		}
 		if snap.CodeOf(verify(bent)) != snap.CodeConflict {
 			t.Fatal("a bent log verified")

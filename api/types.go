@@ -49,7 +49,7 @@ type Snapshot struct {
 	Owner        string      `json:"owner,omitempty" doc:"e-mail of the pusher; empty for organization-level keys"`
 	Description  string      `json:"description,omitempty" doc:"plain text; only sent within the organization"`
 	Labels       []string    `json:"labels,omitempty" doc:"only sent within the organization"`
-	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"end of the org-wide or received share; absent means never"`
+	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"end of the org-wide or received share, if it has one"`
 	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who may not manage them"`
 	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who may not manage them"`
 	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with"`
@@ -114,7 +114,7 @@ type OrgShare struct {
 	SharedBy          string     `json:"shared_by,omitempty"`
 	SharedAt          time.Time  `json:"shared_at"`
 	WithSchema        bool       `json:"with_schema" doc:"the organization sees the snapshot's card"`
-	DeclinedAt        *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it, until the next share"`
+	DeclinedAt        *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it, until shared again"`
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
 	Warning           string     `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 }

@@ -117,9 +117,9 @@ func (d *decoder) manifest() (m Manifest, err error) {
 	return m, err
 }
 
-// shortFields decodes the fields that are not lists. The package encoding/json ignores the case of
-// field names, so a field such as "Tables" could replace a long list. shortFields therefore restores
-// the lists afterwards.
+// shortFields decodes all fields but the long lists. The package encoding/json ignores the case of
+// field names, so a field such as "Tables" could replace a long list. shortFields therefore
+// restores the lists afterwards.
 func (d *decoder) shortFields(text []byte, m *Manifest) error {
 	tables, described := m.Tables, m.Schema
 	if err := json.Unmarshal(text, m); err != nil {

@@ -137,7 +137,7 @@ func (c *Content) index(ctx context.Context, s Section) error {
 func (c *Content) Blocks() int64 { return int64(len(c.blocks)) }
 
 // LimitLoads makes reading fail with [ErrLoads] after this many blocks and pieces of the manifest
-// have been loaded.
+// have been loaded. [Content.Range] and [Content.Same] do not count.
 func (c *Content) LimitLoads(limit int64) { c.limit = limit }
 
 // load counts a block or a piece of the manifest that is about to be loaded.

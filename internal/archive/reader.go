@@ -232,8 +232,8 @@ func failedSection(err error) error {
 
 func (s *sectionReader) Close() error { return s.content.Close() }
 
-// Verify reads the whole file and checks every checksum in it, including those inside an unlocked
-// file. It returns the size and the SHA-256 of the file. It stops when ctx is done.
+// Verify reads the whole file and checks the SHA-256 of every section, including those inside an
+// unlocked file. It returns the size and the SHA-256 of the file. It stops when ctx is done.
 func (r *Reader) Verify(ctx context.Context, p Progress) (Summary, error) {
 	if r.sealed == nil {
 		return r.verify(ctx, r.manifest.Sections, p)

@@ -196,7 +196,7 @@ func (r *Reader) Encrypted() (recipients int) {
 }
 
 // Locked reports whether the file is encrypted and not unlocked. A locked file has no sections, and
-// its manifest contains only engine and type.
+// its manifest contains only the format, the engine and the type.
 func (r *Reader) Locked() bool { return r.sealed != nil && r.sealed.inside == nil }
 
 // Unlock decrypts an encrypted file with the first identity that is one of its recipients. If none

@@ -83,8 +83,8 @@ func (f *Folder) object(key string) string {
 	return filepath.Join(f.objectsDir(), hex.EncodeToString(sum[:1]), url.PathEscape(key))
 }
 
-// checkKey refuses a key unless it is a valid S3 key and, once escaped, a valid file name on every
-// system.
+// checkKey refuses a key unless it is a valid S3 key and, once escaped, a file name without
+// separators.
 func checkKey(key string) error {
 	ok := key != "" && len(key) <= 160 && !strings.Contains(key, "..") && !strings.HasPrefix(key, "/")
 	for _, r := range key {

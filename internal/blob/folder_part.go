@@ -79,7 +79,8 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if r.ContentLength != t.Size {
-		return snap.Invalid(fmt.Sprintf("the part has %d bytes", t.Size), "send them with Content-Length")
+		return snap.Invalid(fmt.Sprintf("this URL is for a part of %d bytes", t.Size),
+			"send exactly that many bytes, with Content-Length")
 	}
 	u, err := f.upload(t.Upload)
 	if err != nil {

@@ -154,7 +154,8 @@ func TestFolderListsALargeUploadWithoutReadingItFirst(t *testing.T) {
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
 }
 
-// Complete verifies the bytes on the disk, even if this process confirmed every part.
+// Complete finds a byte that changed on the disk before it was hashed, even if this process
+// confirmed every part.
 func TestFolderVerifiesTheWhole(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -219,7 +220,7 @@ func TestFolderPassesOverATornJournal(t *testing.T) {
 	}
 }
 
-// Unknown uploads are removed after some time. Known ones are not.
+// The remains of an interrupted Begin are removed after an hour. Complete uploads stay.
 func TestFolderRemovesWhatACrashLeftUnknown(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -40,10 +40,10 @@ type S3 struct {
 //
 //	s3://bucket/prefix?endpoint=https://host:port&region=us-east-1&lookup=path
 //
-// The default endpoint is Amazon's. The lookup is path or dns; path is the default for endpoints
-// other than Amazon's. OpenS3 finds credentials in the same places as other S3 tools:
-// AWS_ACCESS_KEY_ID and related variables, the shared credentials file, or the machine's role. The
-// credentials can also precede the bucket, as in s3://KEY:SECRET@bucket.
+// The default endpoint is Amazon's. The lookup is path or dns; path is the default if an endpoint
+// is given. OpenS3 finds credentials in the same places as other S3 tools: AWS_ACCESS_KEY_ID and
+// related variables, the shared credentials file, or the machine's role. The credentials can also
+// precede the bucket, as in s3://KEY:SECRET@bucket.
 func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, error) {
 	return OpenS3Through(ctx, rawURL, now, nil)
 }
@@ -226,7 +226,7 @@ func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ str
 	if total != size || len(done) != len(parts) {
 		return &snap.Error{
 			Code:   snap.CodeUploadIncomplete,
-			Detail: fmt.Sprintf("%d of %d bytes have arrived", total, size),
+			Detail: fmt.Sprintf("%d of %d bytes have arrived without a gap", total, size),
 			Hint:   "push again: it resumes where it stopped",
 		}
 	}

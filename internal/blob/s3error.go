@@ -32,7 +32,7 @@ func s3Error(what string, err error) error {
 		return &snap.Error{
 			Code:   snap.CodeUnavailable,
 			Detail: "the clocks of the service and of its object store differ by more than the object store allows",
-			Hint:   "ask the service's operator to synchronize its clock with NTP",
+			Hint:   "ask the service's operator to synchronize both clocks with NTP",
 			Cause:  cause,
 		}
 	case "XMinioStorageFull", "InsufficientCapacity":

@@ -84,7 +84,7 @@ search.`,
 	cmd.Flags().StringVar(&f.owner, "owner", "",
 		"only those whose owner's e-mail or organization is, or begins with, this text")
 	cmd.Flags().BoolVar(&f.expiresSoon, "expires-soon", false,
-		"only those with a share that ends within three days and that you can see")
+		"only those with a share, visible to you, that ends within three days")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
 	a.jsonFlag(cmd)
@@ -108,7 +108,7 @@ func (f listFlags) options(now time.Time) (o api.ListOptions, err error) {
 	if o.Until, err = parseTime(f.until, now); err != nil {
 		return o, err
 	}
-	switch { // the service applies only the narrowest of these; keep applies the others
+	switch { // the service applies only the narrowest of these; f.keep then applies --shared
 	case f.mine:
 		o.Filter = snap.FilterMine
 	case f.received:
@@ -240,8 +240,9 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	return l.table.flush()
 }
 
-// cloudColumns returns the columns of SPEC 2.1. On a narrow terminal the name is dropped first,
-// because the target and the time contain the same information, and then the size.
+// cloudColumns returns the columns of SPEC 2.1. On a narrow terminal, the name is dropped first,
+// because the target and the time contain the same information. The size is dropped next, then the
+// type.
 func cloudColumns() []column {
 	return []column{
 		{title: "ID"},

@@ -61,9 +61,9 @@ func (a *app) keysNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Create this machine's signing key",
-		Long: `New creates the key that signs the certificates of snapshots that are sanitized
-on this machine from now on. The private key stays in the data folder. Others
-need the public key, which ` + "`snapcli keys export`" + ` prints.`,
+		Long: `The key signs the certificates of all snapshots that are sanitized on this
+machine from now on. The private key stays in the data folder. Others need the
+public key, which ` + "`snapcli keys export`" + ` prints.`,
 		Example: examples("create a key", "snapcli keys new --name ci"),
 		Args:    command.NoArgs,
 		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, _ []string) error {

@@ -80,7 +80,8 @@ func (d *deltas) acquireSlot() (leave func(), err error) {
 }
 
 // reserveSpace reserves space for a file of this many bytes, until release is called. It removes
-// old deltas to make room. It fails with errNoDelta if the file would still use the disk reserve.
+// old deltas to make room. If the file would use the disk reserve even then, it fails with
+// errNoDelta.
 func (d *deltas) reserveSpace(bytes int64) (release func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,7 +14,7 @@ type ListFilter struct {
 	Filter      snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose field shared is true; mine: pushed by the caller; received: shared with the caller's organization by another"`
 	Target      string      `query:"target" maxLength:"100" doc:"only this target"`
 	Type        snap.Type   `query:"type" enum:"snapshot,sanitized" doc:"only this type"`
-	Q           string      `query:"q" maxLength:"100" doc:"beginnings of the ID, or of words in name, target, owner, description or labels"`
+	Q           string      `query:"q" maxLength:"100" doc:"beginnings of the ID, or of words in any text field"`
 	IDPrefix    string      `query:"id_prefix" maxLength:"64" doc:"only IDs that begin with this"`
 	IDs         []string    `query:"ids" maxItems:"100" doc:"only those with one of these IDs, separated by commas"`
 	Owner       string      `query:"owner" maxLength:"320" doc:"beginning of the owner's e-mail or the sender's slug"`

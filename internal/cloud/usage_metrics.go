@@ -26,15 +26,15 @@ type usageCollector struct {
 }
 
 func newUsageCollector(s *Service) *usageCollector {
+	const cached = ". Cached for five minutes, and longer while the database does not answer."
 	org := []string{"organization"}
 	return &usageCollector{
 		service: s,
 		stored: prometheus.NewDesc("snapcloud_stored_bytes",
-			"Bytes of an organization's snapshots, at most five minutes old.", org, nil),
-		snapshots: prometheus.NewDesc("snapcloud_snapshots", "Snapshots of an organization, at most five minutes old.",
-			org, nil),
+			"Bytes of an organization's snapshots"+cached, org, nil),
+		snapshots: prometheus.NewDesc("snapcloud_snapshots", "Number of an organization's snapshots"+cached, org, nil),
 		uploads: prometheus.NewDesc("snapcloud_open_uploads",
-			"Uploads of an organization that are not finished, at most five minutes old.", org, nil),
+			"Number of an organization's unfinished uploads"+cached, org, nil),
 		free: prometheus.NewDesc("snapcloud_disk_free_bytes", "Bytes that are free on the disk of data_dir.", nil, nil),
 	}
 }

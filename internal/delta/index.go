@@ -131,7 +131,8 @@ func (x *index) find(hash uint64) int64 {
 	return x.place(hash).offset - 1
 }
 
-// fill adds all anchors in r. at is the offset in the content at which r begins.
+// fill adds the anchors in r that are in the sample. at is the offset in the content at which r
+// begins.
 func (x *index) fill(ctx context.Context, r io.Reader, at int64, a anchors) error {
 	w := &windowReader{src: r, at: at}
 	for i := 0; ; {

@@ -8,10 +8,10 @@ import (
 // step is the number of bytes of the result after which the nearby range is moved.
 const step = nearBytes / 4
 
-// nearby indexes all anchors of a range of the base that extends at least one step to both sides of
-// the expected position (see [writer.expected]). The index of the whole base has only a sample of
-// its anchors, which is sparser for a larger base. Short unchanged stretches between two changes,
-// such as a few rows, therefore often have no anchor in that index.
+// nearby indexes all or most anchors of a range of the base that extends at least one step to both
+// sides of the expected position (see [writer.expected]). The index of the whole base has only a
+// sample of its anchors, which is sparser for a larger base. Short unchanged stretches between two
+// changes, such as a few rows, therefore often have no anchor in that index.
 type nearby struct {
 	older, newer      *index
 	begin, mid, until int64 // older indexes the base from begin to mid, newer from mid to until

@@ -16,12 +16,12 @@ import (
 const (
 	sketchSize = 4096     // maximum number of samples of a sketch
 	sketchUnit = 64 << 10 // maximum bytes of a unit
-	pageUnit   = 4096     // bytes of a unit of a SQLite file, whose pages begin at multiples of it
+	pageUnit   = 4096     // bytes of a unit of a SQLite file: the default size of a page
 )
 
-// Sketch is a sample of a dump's units: its lines, or the pages of a SQLite file. The whole dump is
-// passed to Write, which needs little memory. Two sketches show how much of one dump is new without
-// reading the dumps again. Equal units count once.
+// Sketch is a sample of a dump's units: its lines, or pieces of 4 KiB of a SQLite file. The whole
+// dump is passed to Write, which needs little memory. Two sketches show how much of one dump is new
+// without reading the dumps again. Equal units count once.
 type Sketch struct {
 	page    bool
 	maxUnit int            // bytes of a unit

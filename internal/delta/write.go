@@ -44,8 +44,8 @@ func CheckWritable(result *archive.Reader) error {
 	return nil
 }
 
-var errNotWritable = snap.Invalid("no delta to this snapshot can be written: it is encrypted, or another version of "+
-	"snapcli wrote it", "transfer the whole file")
+var errNotWritable = snap.Invalid("no delta to this snapshot can be written: it is encrypted and not unlocked, or "+
+	"another version of snapcli wrote it", "transfer the whole file")
 
 // Written describes a delta that [Write] has written.
 type Written struct {

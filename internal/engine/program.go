@@ -40,8 +40,8 @@ func (s *Stderr) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FirstError returns the first error message in the output, or the output's first line if it has no
-// error message.
+// FirstError returns the first message after ERROR:, or else after FATAL:, or else after error:. If
+// there is none, it returns the output's first line.
 func (s *Stderr) FirstError() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

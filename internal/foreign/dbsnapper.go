@@ -161,8 +161,8 @@ func (r *dbsnapper) url(target, role string, t *tree) string {
 	if encrypted.MatchString(raw) {
 		variable := variableOf(target, role)
 		raw = encrypted.ReplaceAllLiteralString(raw, "${"+variable+"}")
-		r.left(t, "a secret in it is encrypted with the other tool's key: set the environment variable %s to it",
-			variable)
+		r.left(t, "a secret in it is encrypted with the other tool's key: set the environment variable %s to the "+
+			"decrypted secret", variable)
 	}
 	if p, err := url.Parse(raw); err == nil && p.User != nil {
 		if password, has := p.User.Password(); has && password != "" && !strings.Contains(raw, "${") {

@@ -11,7 +11,7 @@ import (
 	"snap"
 )
 
-// ruleSet holds the rules of a target in the order of their source file.
+// ruleSet holds the rules of a target, with its tables in the order of their source file.
 type ruleSet struct {
 	tables []string
 	rules  map[string]map[string]string

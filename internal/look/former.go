@@ -15,8 +15,8 @@ type FormerShare struct {
 	schema bool
 }
 
-// LiveShare returns the live share of a snapshot with a recipient, or nil. with names exactly one
-// recipient.
+// LiveShare returns the live share of a snapshot with a recipient, or nil. The parameter with must
+// name exactly one recipient.
 func LiveShare(ctx context.Context, c *api.Client, id string, with api.SharesRequest) (*FormerShare, error) {
 	switch {
 	case with.OrgWide:
@@ -43,8 +43,8 @@ func LiveShare(ctx context.Context, c *api.Client, id string, with api.SharesReq
 	return &FormerShare{with, all[i].ExpiresAt, all[i].WithSchema}, nil
 }
 
-// Fields returns the fields of the form by which Undo makes the former share again, with exactly
-// its former end. A nil share has no fields.
+// Fields returns the fields of the Undo form, which restores the former share with exactly the same
+// expiry time. A nil share has no fields.
 func (f *FormerShare) Fields() (fields []Hidden) {
 	if f == nil {
 		return nil

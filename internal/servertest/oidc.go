@@ -27,8 +27,8 @@ func OIDCProvider(t testing.TB, o OIDC) (issuer string) {
 	return Node(t, "provider.js", o.environment(t)...).Line()
 }
 
-// Dex runs Dex, as [OIDCProvider] runs its provider. Of the claims it supports only groups, as a
-// list, and sends them only for the scope groups. It has no device grant.
+// Dex runs Dex, as [OIDCProvider] runs its provider. The only claim that it supports is groups, as
+// a list, which it sends only for the scope groups. It has no device grant.
 func Dex(t testing.TB, o OIDC) (issuer string) { return startProvider(t, "dex", o) }
 
 // Zitadel runs the provider of zitadel/oidc, as [OIDCProvider] runs its provider. The accounts are

@@ -242,8 +242,8 @@ func (w *world) startAgain(p *process) error {
 }
 
 // away cuts off a replica from the database or object store, waits until the replica reports that,
-// and then until it reports that the connection is back. A replica is not ready only without the
-// database.
+// and then until it reports that the connection is back. Only without the database is a replica not
+// ready.
 func (w *world) away(r *replica, l *link, f fault) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()

@@ -204,8 +204,8 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 	return s.endChannelGrants(ctx, tx, by, h.ID, sn.Key)
 }
 
-// endChannelGrants ends the shares of a channel, except those of the snapshot with the key except.
-func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller, channel, except int64) error {
+// endChannelGrants ends a channel's shares of all snapshots except the one whose key is keep.
+func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller, channel, keep int64) error {
 	type channelGrant struct {
 		sn snap.Snapshot
 		a  snap.Audience
@@ -219,7 +219,7 @@ func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller,
 		err = rows.Scan(&g.a, &g.sn.Key, &g.sn.ID, &g.sn.Target, &g.d.Group)
 		g.d.OrgWide, g.d.Channel = g.d.Group == "", channel
 		return g, err
-	}, channel, except)
+	}, channel, keep)
 	if err != nil {
 		return err
 	}

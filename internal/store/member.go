@@ -16,8 +16,8 @@ import (
 type SignIn struct {
 	OrgID                        int64
 	Issuer, Subject, Email, Name string
-	// ExternalID is the person's external ID in SCIM. If it is empty, the ID of the last sign-in is
-	// kept; initially that is the subject.
+	// ExternalID is the person's external ID in SCIM. If it is empty, the user keeps the one
+	// from the last sign-in that had one, or else the subject.
 	ExternalID string
 	Verified   bool // the provider has verified Email
 	Role       snap.Role
@@ -348,13 +348,13 @@ func (s *Store) UsersByEmail(ctx context.Context, orgID int64, email string) ([]
 	return found, err
 }
 
-// Members returns the users of the caller's organization, by e-mail.
+// Members returns the users of the caller's organization, sorted by e-mail.
 func (s *Store) Members(ctx context.Context, c snap.Caller) ([]snap.Member, error) {
 	return s.members(ctx, `WHERE u.org_id = $1`, c.Org.ID)
 }
 
-// members reads users with their groups, by e-mail. The query returns one row for each group of a
-// user, or one row for a user without groups.
+// members reads users with their groups, sorted by e-mail. The query returns one row for each group
+// of a user, or one row for a user without groups.
 func (s *Store) members(ctx context.Context, condition string, args ...any) (all []snap.Member, err error) {
 	rows, err := s.rows(ctx, `
 		SELECT u.id, u.email, u.name, u.role, u.disabled, u.groups_unknown, u.groups_as_of,

@@ -16,7 +16,7 @@ type Day struct {
 	Deleted      int
 	DeletedBytes int64
 	Pulls        int // that were completed
-	People       int // who did anything that the log records, also those of other organizations
+	People       int // users of any organization who did something that is recorded
 }
 
 const dayMillis = int64(24 * time.Hour / time.Millisecond)

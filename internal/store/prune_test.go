@@ -138,7 +138,7 @@ func TestUnusedGroupsArePruned(t *testing.T) {
 	})
 }
 
-// A share, a sign-in and a run at the same time leave no group with a share or a member behind.
+// A share, a sign-in and a run at the same time leave no share or member whose group is gone.
 func TestPruningRacesWithSharesAndSignIns(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleOwner)

@@ -50,7 +50,7 @@ type partialEntry struct {
 	CRC   uint64 `json:"crc"`
 }
 
-// errHere means that the finished file exists, because another process has finished the same
+// errHere means that the finished file exists. Usually another process has finished the same
 // download.
 var errHere = errors.New("the file is already on this machine")
 

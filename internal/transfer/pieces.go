@@ -2,9 +2,9 @@ package transfer
 
 import "sync"
 
-// window is the memory of a download in bytes: for each connection, the piece that is being fetched
-// and one that is being written and hashed. Garbage that is not yet collected can double this
-// amount.
+// window is the intended memory of a download in bytes: for each connection, the piece that is
+// being fetched and one that is being written and hashed. Garbage that is not yet collected can
+// double this amount.
 const window = 48 << 20
 
 // minPiece is the minimum size of a piece in bytes. Only the last piece of a file can be smaller.

@@ -15,7 +15,7 @@ import (
 
 // checkURL rejects a plain http URL, because the bytes and the permission in the URL would be sent
 // unencrypted. It accepts such a URL if it leads to this machine or if Plain is set. If the service
-// is remote, it also rejects addresses of this machine.
+// is remote, it also rejects addresses of this machine and link-local addresses.
 func (o Options) checkURL(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -38,7 +38,7 @@ func (o Options) checkURL(rawURL string) error {
 // include the metadata service of cloud machines, which holds credentials.
 func isInternal(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	if snap.IsLoopback(host) || err != nil { // a name, not an address
+	if snap.IsLoopback(host) || err != nil { // this machine, or a name
 		return snap.IsLoopback(host)
 	}
 	ip = ip.Unmap().WithZone("")

@@ -118,7 +118,7 @@ func (r *refusal) maxTries() int {
 	return maxAttempts
 }
 
-// pause returns how long to wait before attempt n, which counts from 1.
+// pause returns how long to wait before a retry. It grows with n, which counts attempts from 1.
 func pause(n int, err error) time.Duration {
 	var r *refusal
 	if errors.As(err, &r) && r.after > 0 {

@@ -116,7 +116,7 @@ func verifyChain(s tls.ConnectionState, roots *x509.CertPool) error {
 	return err
 }
 
-// fromOptionFile completes a URL that has no password with values from the group [client] of an
+// If a URL has no password, fromOptionFile completes it with values from the group [client] of an
 // option file, as MySQL's own programs do. A file that other users can write, or that is for a user
 // other than the one in the URL, is ignored.
 func (d *database) fromOptionFile(path string, hostGiven bool) error {

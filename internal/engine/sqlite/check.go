@@ -80,7 +80,7 @@ func (s *scratch) runChecks(ctx context.Context, queue <-chan string) error {
 
 // needsApplication reports whether a check failed because the database uses a collation or a
 // function that only its application defines. Except in a temporary scratch file, such a failure is
-// ignored, because the checksums already prove that the file is the one that was built.
+// ignored, because only the application can run that check.
 func needsApplication(err error) bool {
 	return code(err) == codes.SQLITE_ERROR && (strings.Contains(err.Error(), "no such collation sequence") ||
 		strings.Contains(err.Error(), "unknown function"))

@@ -140,7 +140,7 @@ type rules struct {
 	direct [][]bool // a references b
 	reach  [][]bool // a references b directly or indirectly
 	near   [][]bool // a and b are connected
-	begin  []int    // 0 nothing, 1 by a condition, 2 by the percentage, 3 whole
+	begin  []int    // 0 by references, 1 by a condition, 2 by the percentage, 3 whole
 }
 
 func newRules(m Model, a Ask) *rules {
