@@ -14,7 +14,7 @@ import (
 
 func (a *app) cloudRetentionCommand() *cobra.Command {
 	cmd := a.retentionListCommand("retention")
-	cmd.Short = "List and change the rules for how long cloud snapshots are kept"
+	cmd.Short = "List and change the rules for keeping cloud snapshots"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.retentionListCommand("list"), a.retentionSetCommand(), a.retentionRemoveCommand(),
 		a.retentionRunCommand())

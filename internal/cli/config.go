@@ -27,9 +27,9 @@ func (a *app) configShowCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "Show the settings and their sources",
-		Long: `The command prints the settings that are in the config file or in an
-environment variable (SNAPCLI_ and the key in capitals, with __ for a dot). It
-always prints cloud.url and cloud.api_key. Secrets are masked.`,
+		Long: `The command prints the settings in the config file and in environment variables
+(SNAPCLI_ and the key in capitals, with __ for a dot). It always prints
+cloud.url and cloud.api_key. Secrets are masked.`,
 		Example: examples("show it", "snapcli config show"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
