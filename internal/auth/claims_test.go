@@ -3,6 +3,7 @@ package auth_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -176,6 +177,22 @@ func TestProviderAddressIsGuarded(t *testing.T) {
 		}
 		if _, err := p.Discover(t.Context()); err == nil || !strings.Contains(err.Error(), "private address") {
 			t.Errorf("%s was not refused as a private address: %v", issuer, err)
+		}
+	}
+}
+
+// Reserved networks, and addresses that embed another address, are not public (RFC 6890).
+func TestReservedAddressesAreNotPublic(t *testing.T) {
+	t.Parallel()
+	for _, reserved := range []string{"192.88.99.1", "::10.0.0.1", "::ffff:10.0.0.1", "2001:2::1", "2001:10::1",
+		"2001:0:7f00:1::", "2002:7f00:1::1", "64:ff9b::7f00:1"} {
+		if auth.IsPublic(netip.MustParseAddr(reserved)) {
+			t.Errorf("%s counts as public", reserved)
+		}
+	}
+	for _, public := range []string{"192.88.98.1", "2001:200::1", "2606:4700::1111", "::ffff:1.1.1.1"} {
+		if !auth.IsPublic(netip.MustParseAddr(public)) {
+			t.Errorf("%s does not count as public", public)
 		}
 	}
 }
