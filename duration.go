@@ -34,7 +34,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	if rest != "" {
 		d, err := time.ParseDuration(rest)
-		if err != nil || d <= 0 && total > 0 {
+		if err != nil || d < 0 && total > 0 {
 			return 0, bad
 		}
 		total += float64(d)

@@ -85,7 +85,7 @@ func TestParseDuration(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]time.Duration{
 		"36h": 36 * time.Hour, "90m": 90 * time.Minute, "7d": 7 * 24 * time.Hour, "2w": 14 * 24 * time.Hour,
-		"1w2d3h": (9*24 + 3) * time.Hour, "1.5d": 36 * time.Hour, " 1h ": time.Hour,
+		"1w2d3h": (9*24 + 3) * time.Hour, "1.5d": 36 * time.Hour, "1d0h": 24 * time.Hour, " 1h ": time.Hour,
 	} {
 		if got, err := snap.ParseDuration(given); err != nil || got != want {
 			t.Errorf("%q: got %v, %v", given, got, err)

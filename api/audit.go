@@ -94,7 +94,7 @@ func (c *Client) SharedWith(ctx context.Context) (slugs []string, err error) {
 }
 
 // SuggestOrg adds a suggestion to the error for a share with an organization that does not exist: a
-// similar slug from [Client.SharedWith]. If no such slug is similar, or err is another error, it
+// similar slug from [Client.SharedWith]. If no other slug is similar, or err is another error, it
 // returns err unchanged.
 func (c *Client) SuggestOrg(ctx context.Context, slug string, err error) error {
 	if snap.CodeOf(err) != snap.CodeOrganizationNotFound && snap.CodeOf(err) != snap.CodeNotFound {
@@ -102,7 +102,7 @@ func (c *Client) SuggestOrg(ctx context.Context, slug string, err error) error {
 	}
 	known, knownErr := c.SharedWith(ctx)
 	meant := snap.Closest(slug, known)
-	if knownErr != nil || meant == "" {
+	if knownErr != nil || meant == "" || meant == slug {
 		return err
 	}
 	return &snap.Error{Code: snap.CodeOrganizationNotFound, Detail: fmt.Sprintf("there is no organization %q", slug),

@@ -127,12 +127,17 @@ func (a *app) printAccess(then api.AudienceThen) error {
 		return nil
 	}
 	if then.Closed {
-		a.note("nobody could see %s at %s: the organization was closed", then.Snapshot, a.moment(then.At))
-		return nil
+		a.note("the organization was closed at %s, so none of its people and keys could see %s",
+			a.moment(then.At), then.Snapshot)
 	}
-	a.heading("Visible through")
+	if len(then.Through) > 0 {
+		a.heading("Visible through")
+	}
 	for _, t := range then.Through {
 		a.result("  %s", t)
+	}
+	if then.Closed {
+		return nil
 	}
 	a.result("")
 	a.heading("Visible to these people in the organization")

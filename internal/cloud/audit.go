@@ -124,17 +124,20 @@ func (in *thenInput) page(past snap.PastAccess) (users []api.ThenMember, next st
 	return users[from:min(from+in.Limit, len(users))], next, nil
 }
 
-// through describes the grants that let people see the snapshot.
+// through describes the grants that let people see the snapshot. While the organization is closed,
+// only shares with other organizations do.
 func through(past snap.PastAccess) []string {
-	out := []string{"owners and admins of the organization"}
-	if past.Owner != "" {
-		out = append(out, "its owner "+past.Owner)
-	}
-	if past.OrgWide {
-		out = append(out, "shared org-wide")
-	}
-	for _, g := range past.Groups {
-		out = append(out, "shared with the group "+g)
+	out := []string{}
+	if !past.Closed {
+		if past.Owner != "" {
+			out = append(out, "its owner "+past.Owner)
+		}
+		if past.OrgWide {
+			out = append(out, "shared org-wide")
+		}
+		for _, g := range past.Groups {
+			out = append(out, "shared with the group "+g)
+		}
 	}
 	for slug, until := range past.Orgs {
 		text := "shared with the organization " + slug
@@ -143,6 +146,9 @@ func through(past snap.PastAccess) []string {
 		}
 		out = append(out, text)
 	}
-	slices.Sort(out[1:])
+	slices.Sort(out)
+	if !past.Closed {
+		out = slices.Insert(out, 0, "owners and admins of the organization")
+	}
 	return out
 }

@@ -152,13 +152,16 @@ func TestAuditNamesAccountsAndKeys(t *testing.T) {
 	if a := then(); len(a.Keys) != 2 {
 		t.Errorf("keys of one that is shared org-wide: %+v", a.Keys)
 	}
+	_, err = alice.ShareWith(ctx, sn.ID, api.SharesRequest{OrgSlugs: []string{"globex"}}, true)
+	must(t, err)
 	must(t, c.Store.CloseAllBut(ctx, []string{"globex", "initech"}))
 	closed := clock.Now()
 	clock.Advance(time.Minute)
 	must(t, c.Store.CloseAllBut(ctx, []string{"acme", "globex", "initech"}))
 	a, err = alice.AudienceAt(ctx, sn.ID, closed)
 	must(t, err)
-	if !a.Closed || len(a.Users) != 0 || len(a.Keys) != 0 {
+	if through := []string{"shared with the organization globex"}; !a.Closed || len(a.Users) != 0 ||
+		len(a.Keys) != 0 || !slices.Equal(a.Through, through) {
 		t.Errorf("while it was closed: %+v", a)
 	}
 	if a := then(); a.Closed || len(a.Users) == 0 {
