@@ -36,7 +36,7 @@ func timedOut(err error) bool {
 func repeatable(method, target string) bool {
 	path, _, _ := strings.Cut(target, "?")
 	return method == http.MethodGet || strings.HasSuffix(path, "/pull") || strings.Contains(path, "/snapshots/") &&
-		strings.Contains(path, "/share")
+		(strings.Contains(path, "/share") || strings.HasSuffix(path, "/unshare"))
 }
 
 // temporaryError is an error after which a request may be repeated. after is how long to wait

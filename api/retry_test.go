@@ -19,6 +19,10 @@ func TestRepeats(t *testing.T) {
 	get := func(ctx context.Context, c *api.Client) error { _, err := c.Snapshot(ctx, "snap_1"); return err }
 	share := func(ctx context.Context, c *api.Client) error { _, err := c.Share(ctx, "snap_1"); return err }
 	unshare := func(ctx context.Context, c *api.Client) error { return c.UnshareGroup(ctx, "snap_1", "eng") }
+	unshareAll := func(ctx context.Context, c *api.Client) error {
+		_, err := c.UnshareFrom(ctx, "snap_1", api.UnshareRequest{All: true})
+		return err
+	}
 	makeKey := func(ctx context.Context, c *api.Client) error {
 		_, err := c.NewKey(ctx, api.KeyRequest{Kind: snap.UserKey, Name: "x"})
 		return err
@@ -45,6 +49,7 @@ func TestRepeats(t *testing.T) {
 		"share, asked for": {share, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
 		"unshare, broken": {unshare, dies, 3,
 			[]time.Duration{200 * time.Millisecond, 400 * time.Millisecond}, ""},
+		"unshare all, asked for":    {unshareAll, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
 		"a new key is made once":    {makeKey, busy("1"), 1, nil, snap.CodeUnavailable},
 		"a new key, broken":         {makeKey, dies, 1, nil, snap.CodeUnreachable},
 		"a deletion is sent once":   {remove, busy("1"), 1, nil, snap.CodeUnavailable},
