@@ -31,12 +31,11 @@ type External struct {
 // request. At the first request, its claims are applied to the account as at a sign-in, and the
 // token becomes a session. The session lives as long as the token, and its user can end it.
 func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Caller, error) {
-	d, err := a.external.Provider.Discover(ctx)
-	if err != nil {
+	d, id, claims, err := a.verifyExternal(ctx, token)
+	if errors.Is(err, ErrProviderDown) {
 		return snap.Caller{}, &snap.Error{Code: snap.CodeUnavailable, Detail: "the auth service does not answer",
 			Hint: "try again later, or use an API key", Cause: err}
 	}
-	id, claims, err := a.verifyExternal(ctx, d, token)
 	if err != nil {
 		return snap.Caller{}, err
 	}
@@ -51,18 +50,21 @@ func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Call
 }
 
 // verifyExternal checks signature, algorithm, issuer, audience and time. It refuses ID tokens, and
-// tokens without iat, whose age is unknown.
-func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token string) (
-	*oidc.IDToken, map[string]any, error) {
-	id, err := a.external.Provider.Verifier(d, a.external.Audience).Verify(a.external.Provider.Context(ctx), token)
-	if err != nil {
-		return nil, nil, snap.ErrUnauthenticated
+// tokens without iat, whose age is unknown. It fails with ErrProviderDown if the auth service does
+// not answer.
+func (a *Authenticator) verifyExternal(ctx context.Context, token string) (d *Discovered, id *oidc.IDToken,
+	claims map[string]any, err error) {
+	if d, err = a.external.Provider.Discover(ctx); err != nil {
+		return nil, nil, nil, err
 	}
-	claims := map[string]any{}
-	if err := id.Claims(&claims); err != nil || id.IssuedAt.IsZero() || isIDToken(token, claims) {
-		return nil, nil, snap.ErrUnauthenticated
+	id, err = a.external.Provider.Verify(ctx, d, a.external.Audience, token)
+	if errors.Is(err, ErrProviderDown) {
+		return nil, nil, nil, err
 	}
-	return id, claims, nil
+	if err != nil || id.Claims(&claims) != nil || id.IssuedAt.IsZero() || isIDToken(token, claims) {
+		return nil, nil, nil, snap.ErrUnauthenticated
+	}
+	return d, id, claims, nil
 }
 
 // isIDToken reports whether a token is an ID token. An access token that follows RFC 9068 names its

@@ -287,6 +287,14 @@ func TestExternalAuthServiceDown(t *testing.T) {
 		t.Errorf("before it was ever reached: %v", err)
 	}
 	f.down.Store(false)
+	if _, err := f.provider.Discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.down.Store(true)
+	if _, err := g.callerBy(token); snap.CodeOf(err) != snap.CodeUnavailable {
+		t.Errorf("before its keys were ever read: %v", err)
+	}
+	f.down.Store(false)
 	if _, err := g.callerBy(token); err != nil {
 		t.Fatal(err)
 	}

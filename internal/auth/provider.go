@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -121,10 +122,16 @@ func (p *Provider) fetchMetadata(ctx context.Context) (*Discovered, error) {
 	return d, err
 }
 
-// Verifier returns the verifier of the provider's tokens for an audience. It accepts only
-// asymmetric algorithms.
-func (p *Provider) Verifier(d *Discovered, audience string) *oidc.IDTokenVerifier {
-	return d.Verifier(&oidc.Config{ClientID: audience, SupportedSigningAlgs: asymmetric(d.Algorithms), Now: p.now})
+// Verify verifies a token of the provider for an audience. It accepts only asymmetric algorithms. It
+// fails with ErrProviderDown if it needs the provider's keys and cannot fetch them.
+func (p *Provider) Verify(ctx context.Context, d *Discovered, audience, token string) (*oidc.IDToken, error) {
+	verifier := d.Verifier(&oidc.Config{ClientID: audience, SupportedSigningAlgs: asymmetric(d.Algorithms), Now: p.now})
+	id, err := verifier.Verify(p.Context(ctx), token)
+	// Only the text of go-oidc's error distinguishes this failure from a wrong signature.
+	if err != nil && strings.HasPrefix(err.Error(), "failed to verify signature: fetching keys ") {
+		return nil, fmt.Errorf("%w: %w", ErrProviderDown, err)
+	}
+	return id, err
 }
 
 func asymmetric(offered []string) (accepted []string) {

@@ -43,7 +43,8 @@ func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, auth.ErrProviderDown): // not refused, so that the provider sends the token again
 		s.log.WarnContext(r.Context(), "a logout token cannot be verified", "error", err)
-		s.writeProviderDown(w, "logout", "the identity provider's metadata cannot be read; try again in a moment")
+		s.writeProviderDown(w, "logout",
+			"the identity provider's metadata or keys cannot be read; try again in a moment")
 	case errors.Is(err, errLogoutToken), snap.CodeOf(err) == snap.CodeConflict:
 		s.count("logout", "refused")
 		s.log.WarnContext(r.Context(), "a logout token was refused", "address", s.address(r), "error", err)
@@ -97,7 +98,7 @@ func (s *Service) logoutToken(ctx context.Context, org organization, raw string)
 	if err != nil {
 		return nil, c, err
 	}
-	token, err := org.provider.Verifier(d, org.oidc.ClientID).Verify(org.provider.Context(ctx), raw)
+	token, err := org.provider.Verify(ctx, d, org.oidc.ClientID, raw)
 	if err != nil {
 		return nil, c, err
 	}

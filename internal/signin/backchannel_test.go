@@ -3,6 +3,7 @@ package signin_test
 import (
 	"maps"
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
@@ -81,24 +82,33 @@ func TestBackChannelLogout(t *testing.T) {
 }
 
 // TestBackChannelLogoutWhileTheProviderIsDown: a logout token that cannot be verified, because the
-// provider's metadata cannot be read, is not refused, so that the provider sends it again.
+// provider's metadata or keys cannot be read, is not refused, so that the provider sends it again.
 func TestBackChannelLogoutWhileTheProviderIsDown(t *testing.T) {
 	t.Parallel()
-	h, idps := startWith(t, 1)
-	p := idps[0]
-	mia := h.loginUpstream()
-	token := p.logout(nil)
-	h.serve([]signin.Organization{p.organization("acme")}) // again, so that nothing is cached
-	p.lie(func(p *idp) { p.down = true })
-	a := h.post("/upstream/logout", "logout_token", token)
-	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
-		t.Errorf("while the provider is down: %d %s", a.status, a.body)
+	for name, metadataCached := range map[string]bool{"metadata": false, "keys": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, idps := startWith(t, 1)
+			p := idps[0]
+			mia := h.loginUpstream()
+			token := p.logout(nil)
+			h.serve([]signin.Organization{p.organization("acme")}) // again, so that nothing is cached
+			if metadataCached {
+				p.lie(func(p *idp) { p.answer = url.Values{"error": {"access_denied"}} })
+				h.browser().get(startAcme)
+			}
+			p.lie(func(p *idp) { p.down = true })
+			a := h.post("/upstream/logout", "logout_token", token)
+			if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+				t.Errorf("while the provider is down: %d %s", a.status, a.body)
+			}
+			p.lie(func(p *idp) { p.down = false })
+			if a := h.post("/upstream/logout", "logout_token", token); a.status != http.StatusOK {
+				t.Errorf("when the provider answers again: %d %s", a.status, a.body)
+			}
+			wantError(t, h.refresh(mia.refresh), "invalid_grant")
+		})
 	}
-	p.lie(func(p *idp) { p.down = false })
-	if a := h.post("/upstream/logout", "logout_token", token); a.status != http.StatusOK {
-		t.Errorf("when the provider answers again: %d %s", a.status, a.body)
-	}
-	wantError(t, h.refresh(mia.refresh), "invalid_grant")
 }
 
 // TestBackChannelLogoutOfOneClient: a logout token is accepted although the provider also signs in

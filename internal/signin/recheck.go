@@ -371,7 +371,7 @@ func (s *Service) refreshedPerson(ctx context.Context, org organization, d *auth
 	raw, _ := token.Extra("id_token").(string)
 	var issued time.Time
 	if raw != "" {
-		id, err := org.provider.Verifier(d, org.oidc.ClientID).Verify(ctx, raw)
+		id, err := org.provider.Verify(ctx, d, org.oidc.ClientID, raw)
 		if err != nil {
 			return p, false, err
 		}

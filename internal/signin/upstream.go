@@ -142,8 +142,7 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 	q := r.URL.Query()
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
-		return auth.Person{}, nil, upstreamFailed("the identity provider of "+org.Name+" does not answer",
-			"try again later", err)
+		return auth.Person{}, nil, noAnswer(org, err)
 	}
 	if r.PathValue("organization") != s.callback(org, d) {
 		return auth.Person{}, nil, errUntrusted(errors.New("the response came to another organization's path"))
@@ -169,6 +168,10 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 	return p, token, err
 }
 
+func noAnswer(org organization, cause error) error {
+	return upstreamFailed("the identity provider of "+org.Name+" does not answer", "try again later", cause)
+}
+
 func errUntrusted(cause error) error {
 	return &snap.Error{Code: snap.CodeForbidden, Detail: "the identity provider's response cannot be trusted",
 		Hint: "sign in again; if it happens again, tell your administrator", Cause: cause}
@@ -179,7 +182,10 @@ func errUntrusted(cause error) error {
 func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	nonce string) (auth.Person, error) {
 	raw, _ := token.Extra("id_token").(string)
-	id, err := org.provider.Verifier(d, org.oidc.ClientID).Verify(ctx, raw)
+	id, err := org.provider.Verify(ctx, d, org.oidc.ClientID, raw)
+	if errors.Is(err, auth.ErrProviderDown) {
+		return auth.Person{}, noAnswer(org, err)
+	}
 	if err != nil {
 		return auth.Person{}, errUntrusted(err)
 	}

@@ -291,6 +291,12 @@ func TestProviderDown(t *testing.T) {
 	if page := restarted.browser().get(startAcme); page.url.Path != "/auth/account" {
 		t.Errorf("sign-in after it came back: %d %s", page.status, page.body)
 	}
+	idps[0].lie(func(p *idp) { p.metadata = map[string]any{"jwks_uri": p.URL + "/nothing"} })
+	h.serve([]signin.Organization{idps[0].organization("acme")}) // again, so that nothing is cached
+	if page := h.browser().get(startAcme); page.status != http.StatusBadGateway ||
+		!strings.Contains(page.body, "does not answer") {
+		t.Errorf("sign-in without the provider's keys: %d %s", page.status, page.body)
+	}
 }
 
 // A role that depends on groups stays the last known one when the provider
