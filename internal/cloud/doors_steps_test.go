@@ -242,9 +242,9 @@ func (b *building) grant(v *visitor, t *thing, a snap.Audience, until time.Time,
 }
 
 func (b *building) ungrant(v *visitor, t *thing, a snap.Audience, what string) {
-	if _, had := t.grants[a]; !had {
-		return
-	}
+	old, had := t.grants[a]
 	delete(t.grants, a)
-	t.note(v, snap.AuditUnshared, what)
+	if had && (snap.Grant{Until: old}).Live(b.clock.Now()) {
+		t.note(v, snap.AuditUnshared, what)
+	}
 }

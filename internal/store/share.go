@@ -409,11 +409,12 @@ func (s *Store) recordReceipt(ctx context.Context, tx *sql.Tx, sn snap.Snapshot,
 		Detail: snap.AuditDetail{Target: sn.Target, Organization: d.Organization, Expires: d.Expires}})
 }
 
-// ungrant deletes a grant. If there was one, ungrant records its end in the audit log.
+// ungrant deletes a grant. If it was live, ungrant records its end in the audit log.
 func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
 	d snap.AuditDetail) (ended bool, err error) {
 	ended, err = changed(tx.ExecContext(ctx,
-		`DELETE FROM grants WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key))
+		`DELETE FROM grants AS g WHERE g.audience = $1 AND g.snapshot = $3 AND `+liveGrant,
+		int64(a), s.now().UnixMilli(), sn.Key))
 	if err != nil || !ended {
 		return false, err
 	}

@@ -88,8 +88,8 @@ func TestSharingAgainReplacesTheExpiry(t *testing.T) {
 	})
 }
 
-// SPEC 2.3: a share that has ended is neither listed nor counted, and sharing again makes a new
-// one.
+// SPEC 2.3: a share that has ended is neither listed nor counted, cannot be ended again, and sharing
+// again makes a new one.
 func TestExpiredSharesAreGone(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)
@@ -102,6 +102,10 @@ func TestExpiredSharesAreGone(t *testing.T) {
 		}
 		if got, err := w.Snapshot(w.ctx, adam, sn.ID); err != nil || got.Orgs != 0 {
 			t.Errorf("org shares counted = %d, %v, want 0", got.Orgs, err)
+		}
+		ended, err := w.UnshareFrom(w.ctx, adam, sn, snap.Shares{Orgs: []string{"globex"}})
+		if err != nil || ended[0].Changed {
+			t.Errorf("unsharing after the end: %+v, %v, want no change", ended, err)
 		}
 		share, previous, err := w.ShareOrg(w.ctx, adam, sn, "globex", time.Time{})
 		w.ok(err)
