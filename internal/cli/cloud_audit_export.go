@@ -76,9 +76,6 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 		return err
 	}
 	e := &auditExport{conn: conn, out: a.io.Out, next: f.from, last: f.to, since: since, until: until}
-	if err := e.seek(ctx); err != nil {
-		return err
-	}
 	for reported := ""; ; {
 		err := e.run(ctx)
 		if !f.follow || err != nil && !temporary(err) {
@@ -111,12 +108,13 @@ type auditExport struct {
 	out          io.Writer
 	next, last   int64 // numbers of the next line and of the last one; last is 0 for no limit
 	since, until time.Time
+	sought       bool // next is the first line that may be in the requested period
 }
 
-// seek sets next to the first line that may be in the requested period. It finds that line by
-// bisection.
+// seek sets next to the first line that may be in the requested period, unless it did so before. It
+// finds that line by bisection.
 func (e *auditExport) seek(ctx context.Context) error {
-	if e.since.IsZero() {
+	if e.sought || e.since.IsZero() {
 		return nil
 	}
 	size, err := e.size(ctx)
@@ -124,7 +122,7 @@ func (e *auditExport) seek(ctx context.Context) error {
 		return err
 	}
 	early := e.since.Add(-clockMargin)
-	e.next += int64(sort.Search(int(size-e.next+1), func(i int) bool {
+	skip := sort.Search(int(size-e.next+1), func(i int) bool {
 		var page api.AuditRecords
 		var line api.AuditEntry
 		if err == nil { // after an error, send no more requests
@@ -134,7 +132,10 @@ func (e *auditExport) seek(ctx context.Context) error {
 			line, err = entryOf(page.Items[0])
 		}
 		return err != nil || len(page.Items) == 0 || !line.At.Before(early)
-	}))
+	})
+	if err == nil {
+		e.next, e.sought = e.next+int64(skip), true
+	}
 	return err
 }
 
@@ -149,6 +150,9 @@ func (e *auditExport) size(ctx context.Context) (int64, error) {
 
 // run writes the lines that exist now.
 func (e *auditExport) run(ctx context.Context) error {
+	if err := e.seek(ctx); err != nil {
+		return err
+	}
 	for e.last == 0 || e.next <= e.last {
 		page, err := e.conn.AuditRecords(ctx, e.next, api.MaxAuditRecords)
 		if err != nil || len(page.Items) == 0 {

@@ -16,8 +16,9 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A follower writes each new line once, in order, even if the service was down in between: it
-// answered that it is unavailable, or ended connections without an answer.
+// A follower writes each new line once, in order, even if the service was down while the follower
+// searched for the first line, or in between: it answered that it is unavailable, or ended
+// connections without an answer.
 func TestExportFollows(t *testing.T) {
 	t.Parallel()
 	const here, unavailable, gone = 0, 1, 2
@@ -44,10 +45,12 @@ func TestExportFollows(t *testing.T) {
 		state.Store(here) // the service is back once the follower reported the outage
 		return said.Write(b)
 	})
+	first := c.Push(c.As("mia@acme.test"), "shop", []byte("first"))
+	state.Store(unavailable)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- patientMain(ctx, []string{"cloud", "audit", "export", "--follow"}, IO{Out: in, Err: reports},
-			func(name string) string { return env[name] })
+		ended <- patientMain(ctx, []string{"cloud", "audit", "export", "--follow", "--since", "2020-01-01"},
+			IO{Out: in, Err: reports}, func(name string) string { return env[name] })
 		in.Close()
 	}()
 	lines := bufio.NewScanner(out)
@@ -65,6 +68,7 @@ func TestExportFollows(t *testing.T) {
 		}
 		t.Fatalf("it ended: %s", said.String())
 	}
+	follow(first.ID)
 	for _, next := range []int32{unavailable, gone, here} {
 		sn := c.Push(c.As("mia@acme.test"), "shop", []byte{byte(next)})
 		follow(sn.ID)
@@ -72,7 +76,7 @@ func TestExportFollows(t *testing.T) {
 	}
 	cancel()
 	go io.Copy(io.Discard, out)
-	if code := <-ended; code != snap.ExitInterrupted || strings.Count(said.String(), "trying again") != 2 {
+	if code := <-ended; code != snap.ExitInterrupted || strings.Count(said.String(), "trying again") != 3 {
 		t.Errorf("code %d: %s", code, said.String())
 	}
 }
