@@ -93,7 +93,7 @@ func (s *Service) mailEvent(ctx context.Context, w store.Webhook, id string, e a
 		return store.Outcome{Status: "not sent"}, err
 	}
 	sent, err := s.config.Mail.send(ctx, m)
-	if sent.Status == notReached {
+	if sent.Status == notReached || sent.Status == badSettings {
 		s.telemetry.outages.failed(ctx, "mail", err)
 	} else {
 		s.telemetry.outages.worked(ctx, "mail")

@@ -287,8 +287,19 @@ func TestMailServerIsDown(t *testing.T) {
 			}
 		}
 	}
-	attempt("not reached") // no password yet
+	attempt("not sent: the service's mail settings have an error; ask its operator to correct them") // no password yet
 	warns(true)
+	for file, cause := range map[string]string{"missing.pem": "no such file", "empty.pem": "contains no certificate"} {
+		broken := c.Config
+		broken.Mail.CAFile = filepath.Join(filepath.Dir(m.PasswordFile), file)
+		if file == "empty.pem" {
+			must(t, os.WriteFile(broken.Mail.CAFile, nil, 0o600))
+		}
+		if said := fmt.Sprint(cloud.Verdicts(ctx, broken)); !strings.Contains(said, broken.Mail.CAFile) ||
+			!strings.Contains(said, cause) {
+			t.Errorf("check with a bad ca_file says %s", said)
+		}
+	}
 	without := c.Config
 	without.Mail = cloud.Mail{}
 	if said := fmt.Sprint(cloud.Verdicts(ctx, without)); !strings.Contains(said, "mail.server is not set") {

@@ -110,9 +110,13 @@ func (m Mail) client() (*mail.Client, error) {
 	options := []mail.Option{mail.WithPort(port), mail.WithTimeout(mailStep), mail.WithHELO(domain)}
 	settings := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 	if m.CAFile != "" {
+		text, err := os.ReadFile(m.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read mail.ca_file: %w", err)
+		}
 		settings.RootCAs = x509.NewCertPool()
-		if text, err := os.ReadFile(m.CAFile); err != nil || !settings.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("mail.ca_file %s has no certificates that can be read", m.CAFile)
+		if !settings.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("mail.ca_file %s contains no certificate", m.CAFile)
 		}
 	}
 	options = append(options, mail.WithTLSConfig(settings))
@@ -155,16 +159,20 @@ func tryMail(ctx context.Context, m Mail) error {
 	return c.CloseWithSMTPClient(connection)
 }
 
-// notReached is the status of a message whose receiver did not answer.
-const notReached = "not reached"
+// The status of a message whose receiver did not answer, and of a mail for which a file of the
+// service's mail settings cannot be used.
+const (
+	notReached  = "not reached"
+	badSettings = "not sent: the service's mail settings have an error; ask its operator to correct them"
+)
 
 // send hands a message to the SMTP server.
 func (m Mail) send(ctx context.Context, message *mail.Msg) (store.Outcome, error) {
-	failed := store.Outcome{Status: notReached}
 	c, err := m.client()
 	if err != nil {
-		return failed, err
+		return store.Outcome{Status: badSettings}, err
 	}
+	failed := store.Outcome{Status: notReached}
 	connection, err := c.DialToSMTPClientWithContext(ctx)
 	if err != nil {
 		return failed, err
