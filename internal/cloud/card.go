@@ -69,8 +69,9 @@ func (s *Service) getCard(ctx context.Context, in *cardInput) (*body[api.Snapsho
 	out := api.SnapshotCard{Snapshot: described, Page: in.Page}
 	stored, err := s.store.CardPage(ctx, c.caller, c.snapshot, in.Page)
 	if errors.Is(err, snap.ErrNotFound) {
-		out.Withheld = c.snapshot.Received
-		return &body[api.SnapshotCard]{out}, nil
+		may, err := s.store.MayReadCard(ctx, c.caller, c.snapshot)
+		out.Withheld = c.snapshot.Received && !may
+		return &body[api.SnapshotCard]{out}, err
 	}
 	if err != nil {
 		return nil, err

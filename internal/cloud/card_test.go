@@ -95,6 +95,15 @@ func TestCardFollowsTheAccessRule(t *testing.T) {
 	if got, err := shown(alice); err != nil || got.Card != nil || got.Withheld {
 		t.Errorf("%v, %+v", err, got)
 	}
+	for _, sees := range []bool{false, true} { // whether or not the share includes the schema, there is no card
+		with := api.SharesRequest{OrgSlugs: []string{"globex"}, WithSchema: &sees}
+		if _, err := alice.ShareWith(t.Context(), sn.ID, with, true); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := shown(gail); err != nil || got.Card != nil || got.Withheld == sees {
+			t.Errorf("no card, the share includes the schema: %t: %v, %+v", sees, err, got)
+		}
+	}
 }
 
 // TestLargeCardIsPaged stores a card with 2,000 tables and 50,000 columns.

@@ -77,6 +77,13 @@ func (s *Store) CardPage(ctx context.Context, c snap.Caller, sn snap.Snapshot, p
 	return p, hide(err)
 }
 
+// MayReadCard reports whether a caller may read a snapshot's card, even if it has none.
+func (s *Store) MayReadCard(ctx context.Context, c snap.Caller, sn snap.Snapshot) (may bool, err error) {
+	err = s.row(ctx, `SELECT EXISTS (SELECT 1 FROM snapshots s WHERE s.key = $3 AND `+mayRead+`)`,
+		c.Principal(), s.now().UnixMilli(), sn.Key, c.Org.ID).Scan(&may)
+	return may, err
+}
+
 // CardPages returns the bodies of all pages of a snapshot's card, in order. It returns none if
 // there is no card or the caller is not allowed to read it.
 func (s *Store) CardPages(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([][]byte, error) {
