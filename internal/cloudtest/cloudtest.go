@@ -23,6 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"snap"
 	"snap/api"
 	"snap/internal/auth"
@@ -40,6 +42,7 @@ type Options struct {
 	DataDir     string                          // empty uses a new folder, removed after the test
 	Recheck     time.Duration                   // see cloud.Options
 	Clock       *clocktest.Clock                // nil uses the real clock
+	InOrder     bool                            // serves one connection after the other, and one request on each
 	Log         io.Writer                       // receives the log at debug level; may be nil
 	Wrap        func(http.Handler) http.Handler // wraps the service's handler; may be nil
 	Config      func(*cloud.Config)             // changes the configuration last; may be nil
@@ -88,14 +91,15 @@ func Start(t testing.TB, o Options) *Cloud {
 	if o.Wrap != nil {
 		handler = o.Wrap(handler)
 	}
-	serve(t, listener, handler, slog.NewLogLogger(logger.Handler(), slog.LevelDebug), c.Service.Close)
+	serve(t, listener, o.InOrder, handler, slog.NewLogLogger(logger.Handler(), slog.LevelDebug), c.Service.Close)
 	return c
 }
 
 // serve serves until the test ends. Then it waits for running requests, even those whose client has
 // disconnected, before it closes the service. Otherwise these requests would use files that the
 // test has already removed.
-func serve(t testing.TB, l net.Listener, handler http.Handler, log *log.Logger, closeService func() error) {
+func serve(t testing.TB, l net.Listener, inOrder bool, handler http.Handler, log *log.Logger,
+	closeService func() error) {
 	var running sync.RWMutex
 	ctx, end := context.WithCancel(context.Background())
 	server := &http.Server{ErrorLog: log, ReadHeaderTimeout: servertest.Patience,
@@ -105,6 +109,10 @@ func serve(t testing.TB, l net.Listener, handler http.Handler, log *log.Logger, 
 			defer running.RUnlock()
 			handler.ServeHTTP(w, r)
 		})}
+	if inOrder {
+		l = netutil.LimitListener(l, 1)
+		server.SetKeepAlivesEnabled(false)
+	}
 	go server.Serve(l)
 	t.Cleanup(func() {
 		end()

@@ -47,10 +47,10 @@ func newDesk(t *testing.T) *desk {
 }
 
 // newDeskNow is like newDesk, with a service that uses the real clock; waiting still takes no time.
-func newDeskNow(t *testing.T) *desk {
+func newDeskNow(t *testing.T, o cloudtest.Options) *desk {
 	t.Helper()
 	d := &desk{t: t, clock: clocktest.New(time.Now()), dir: t.TempDir() + "/snapcli", wire: &wire{}}
-	d.cloud = cloudtest.Start(t, cloudtest.Options{})
+	d.cloud = cloudtest.Start(t, o)
 	return d
 }
 
