@@ -33,8 +33,9 @@ table were added, removed or changed. --rows TABLE lists those rows of one
 table.
 
 Rows are matched by their primary key, and compared in the columns that both
-sides have. Without a primary key, a changed row counts as one removed and one
-added. The comparison runs on this machine, and nothing is changed.
+sides have. Without a primary key, or with NULL in it, a changed row counts as
+one removed and one added. The comparison runs on this machine, and nothing is
+changed.
 
 The exit code is 0 if the two are equal, 1 if they differ, and above 1 after an
 error.`,

@@ -343,8 +343,33 @@ func TestCompareRows(t *testing.T) {
 
 func holds(rows [][]*string, row []*string) bool {
 	return row != nil && slices.ContainsFunc(rows, func(r []*string) bool {
-		return text(r, []int{0, 1, 2, 3}) == text(row, []int{0, 1, 2, 3})
+		return slices.EqualFunc(r, row, func(x, y *string) bool { return x == y || x != nil && y != nil && *x == *y })
 	})
+}
+
+// TestNullInKey checks that rows with NULL in their primary key, which SQLite allows, are identified
+// by all their columns, so that equal ones are no difference and the others are listed.
+func TestNullInKey(t *testing.T) {
+	t.Parallel()
+	table := []engine.Table{{Name: "t", Columns: []engine.Column{{Name: "id"}, {Name: "a"}}}}
+	described := &schema.Schema{Tables: []schema.Table{{Name: schema.Name{Name: "t"},
+		Keys: []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}}}}}}
+	same, old, added := "same", "old", "new"
+	before := memory{table, [][][]*string{{{nil, &same}, {nil, &old}}}}
+	after := memory{table, [][][]*string{{{nil, &same}, {nil, &added}}}}
+	counts, got, err := Compare(t.Context(), before.opener(described), after.opener(described),
+		&Wanted{[2]string{"", "t"}, 10}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Table{Name: "t", Before: 2, After: 2, Added: 1, Removed: 1, Keyed: true}
+	if !slices.Equal(counts.Tables, []Table{want}) {
+		t.Errorf("got %+v, want %+v", counts.Tables, want)
+	}
+	if len(got.Rows) != 2 || !holds([][]*string{{nil, &old}}, got.Rows[0].Before) ||
+		!holds([][]*string{{nil, &added}}, got.Rows[1].After) {
+		t.Errorf("got %+v", got.Rows)
+	}
 }
 
 // TestTableListedTwice checks that a dump that lists a table twice with different columns is

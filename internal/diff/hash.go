@@ -11,8 +11,9 @@ import (
 	"snap/internal/schema"
 )
 
-// identity is a hash of a row's primary key, or of the whole row if the two sides have no common
-// key. Its seeds are random, so nobody can construct rows with equal hashes.
+// identity is a hash of a row's primary key. It is a hash of the whole row if the two sides have no
+// common key, or if the row has NULL in its key, which SQLite allows for any number of rows. Its
+// seeds are random, so nobody can construct rows with equal hashes.
 type identity [2]uint64
 
 // comparison compares the rows of two sides.
@@ -167,15 +168,20 @@ const longValue = 1024
 
 // encode appends a row of c.tables[table] to b. Equal rows of a comparison have equal bytes, and
 // different rows have different bytes, unless the hashes of long values collide. encode also
-// returns the end of the bytes that identify the row: those of its primary key, or all.
+// returns the end of the bytes that identify the row: those of its primary key, or all if there is
+// no key or the row has NULL in it.
 func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []byte, key int) {
 	t := &c.tables[table]
 	b = binary.AppendUvarint(b, uint64(table))
 	key = len(b)
+	identifying := t.identifying
 	for i, at := range t.order[side] {
 		switch value := fields[at]; {
 		case value == nil:
 			b = append(b, 0)
+			if i < identifying {
+				identifying = len(t.order[side])
+			}
 		case len(value) < longValue:
 			b = append(binary.AppendUvarint(b, uint64(len(value))+1), value...)
 		default:
@@ -183,7 +189,7 @@ func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []b
 			b = binary.AppendUvarint(b, uint64(len(value))+1)
 			b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, id[0]), id[1])
 		}
-		if i < t.identifying {
+		if i < identifying {
 			key = len(b)
 		}
 	}

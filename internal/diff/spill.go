@@ -89,7 +89,7 @@ func (s *spill) write(part int) (err error) {
 const packEntries = 1 << 18
 
 // maxSameIdentity is the number of different rows of one table that may have the same identity. A
-// primary key allows only one, but SQLite allows any number of rows whose key is NULL.
+// primary key allows only one, but a snapshot from somebody else may have more.
 const maxSameIdentity = 1 << 16
 
 // part returns the entries of a part in order.
