@@ -282,6 +282,9 @@ func parseSetting(key, text string, kind reflect.Type) (any, error) {
 		}
 		return v, nil
 	case reflect.Slice:
+		if strings.HasSuffix(key, ".grants") { // one statement, which can contain commas
+			return []string{text}, nil
+		}
 		list := []string{}
 		for _, entry := range strings.Split(text, ",") {
 			if entry = strings.TrimSpace(entry); entry != "" {
