@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ type Leftover struct {
 
 // Leftovers returns what commands left behind in the data directory and on the servers of the
 // destinations and scratch copies. It skips servers that do not respond; [Agent.CheckTarget]
-// reports these servers.
+// reports these servers. Each name is listed once, even if several destinations are on its server.
 func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	all := a.leftFiles()
 	a.eachServer(a.Targets(), func(d database, m engine.Cleaner) {
@@ -31,6 +32,9 @@ func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 		if err != nil {
 			a.log.Warn("cannot list the remains of loads on a server", "server", d.shown, "err", err)
 		}
+		names = slices.DeleteFunc(names, func(name string) bool {
+			return slices.ContainsFunc(all, func(l Leftover) bool { return l.Name == name })
+		})
 		all = append(all, leftAt(d.shown, names)...)
 	})
 	return all

@@ -10,6 +10,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"golang.org/x/sync/errgroup"
+
+	"snap/internal/servertest"
 )
 
 // Leftovers of killed commands are listed and removed. Files of running commands, and of pulls that
@@ -72,6 +74,23 @@ func TestLeftoversAreFoundAndMended(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("a running command, or a recent one: %v", err)
 		}
+	}
+}
+
+// A leftover of a server is listed once, although two destinations are on that server.
+func TestLeftoversOfOneServerAreListedOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	to, _ := servertest.CrashingPostgres(t) // loads of other tests would remove the leftover
+	name := "snapcli_scratch_0123456789abcdef"
+	execute(t, to, "CREATE DATABASE "+name)
+	for target, url := range map[string]string{"one": to, "two": serverOf(t, to, "two")} {
+		if err := s.AddTarget(Target{Name: target, Destination: url}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Leftovers(t.Context()); len(got) != 1 || got[0].Name != name {
+		t.Errorf("left: %+v", got)
 	}
 }
 
