@@ -226,6 +226,28 @@ func TestFlawsOfWays(t *testing.T) {
 	}
 }
 
+// The path of a password command can have spaces, and is relative to the configuration file.
+func TestPasswordCommandWithSpaces(t *testing.T) {
+	t.Parallel()
+	a, err := openText(t, "targets: {shop: {source: postgres://host/shop, password_command: [./print it]}}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := a.Flaws(); len(found) != 1 {
+		t.Errorf("without the program: %+v", found)
+	}
+	program := filepath.Join(filepath.Dir(a.ConfigPath()), "print it")
+	if err := os.WriteFile(program, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if found := a.Flaws(); len(found) > 0 {
+		t.Errorf("with the program: %+v", found)
+	}
+	if words, err := a.passwordCommand([]string{"./print it"}); err != nil || !slices.Equal(words, []string{program}) {
+		t.Errorf("%q, %v", words, err)
+	}
+}
+
 func TestAddTargetToAnyFile(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

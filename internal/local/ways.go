@@ -1,8 +1,9 @@
 package local
 
 import (
-	"os"
-	"slices"
+	"errors"
+	"io/fs"
+	"os/exec"
 	"strings"
 
 	"snap"
@@ -51,12 +52,9 @@ func (a *Agent) way(p place) (*reach.Way, error) {
 	if err != nil || len(p.command) == 0 {
 		return reach.NewWay(tunnel, nil), err
 	}
-	if err := checkCommand(p.command); err != nil {
+	words, err := a.passwordCommand(p.command)
+	if err != nil {
 		return nil, err
-	}
-	words := slices.Clone(p.command)
-	if strings.ContainsAny(words[0], `/\`) {
-		words[0] = a.relativeToConfig(words[0])
 	}
 	return reach.NewWay(tunnel, &reach.Command{Setting: p.setting, Words: words}), nil
 }
@@ -79,19 +77,27 @@ func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
 			_, err := a.tunnels.To(via)
 			return err
 		}))
-		f.add(Flaw{Key: command, Err: checkCommand(p.command)})
+		_, err := a.passwordCommand(p.command)
+		f.add(Flaw{Key: command, Err: err})
 	}
 }
 
-// checkCommand rejects a command whose program has no name. It also rejects a single string with
-// spaces that is not the path of a file, because no shell would split it.
-func checkCommand(words []string) error {
-	if len(words) == 0 || words[0] != "" && (len(words) > 1 || !strings.Contains(words[0], " ")) {
-		return nil
+// passwordCommand returns the words of a command. The path of its program is relative to the
+// configuration file. passwordCommand rejects a command whose program has no name. It also rejects
+// a single string with spaces that does not name a program, because no shell would split it.
+func (a *Agent) passwordCommand(words []string) ([]string, error) {
+	if len(words) == 0 {
+		return nil, nil
 	}
-	if _, err := os.Stat(words[0]); err == nil {
-		return nil
+	program := words[0]
+	if strings.ContainsAny(program, `/\`) {
+		program = a.relativeToConfig(program)
 	}
-	return snap.Usage("password_command must be a list of a program and its arguments",
-		"no shell splits the command; write it as [aws, rds, generate-db-auth-token, --hostname, db.example]")
+	if words[0] == "" || len(words) == 1 && strings.Contains(words[0], " ") {
+		if _, err := exec.LookPath(program); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return nil, snap.Usage("password_command must be a list of a program and its arguments",
+				"no shell splits the command; write it as [aws, rds, generate-db-auth-token, --hostname, db.example]")
+		}
+	}
+	return append([]string{program}, words[1:]...), nil
 }
