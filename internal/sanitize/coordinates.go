@@ -25,6 +25,9 @@ var coordinateWords = regexp.MustCompile(
 
 var wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\pL\p{Co}]+`) })
 
+// sridForm is the reference system at the start of a point in EWKT. It is not a coordinate.
+var sridForm = regexp.MustCompile(`(?i)^ *srid *= *[0-9]{1,6} *;`)
+
 // redactOtherWords redacts the words of a value that are not part of coordinates.
 func redactOtherWords(v string) string {
 	return wordForm().ReplaceAllStringFunc(v, func(w string) string {
@@ -35,18 +38,20 @@ func redactOtherWords(v string) string {
 	})
 }
 
-// coordinates moves every number of a value by up to the given number of meters. The value is a
-// latitude, a longitude, or a point in text form. A value without a number becomes NULL, and other
-// words are redacted.
+// coordinates moves every number of a value, except the SRID of EWKT, by up to the given number of
+// meters. The value is a latitude, a longitude, or a point in text form. A value without a number
+// to move becomes NULL, and other words are redacted.
 func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
 	meters := cmp.Or(c.Meters, defaultMeters)
 	from := newSource(key, "coordinates")
 	return func(v string) (string, bool) {
-		if !coordinateForm.MatchString(v) {
+		srid := sridForm.FindString(v)
+		point := v[len(srid):]
+		if !coordinateForm.MatchString(point) {
 			return "", true
 		}
 		r := from.draws(v)
-		return cut(coordinateForm.ReplaceAllStringFunc(redactOtherWords(v), func(number string) string {
+		return cut(srid+coordinateForm.ReplaceAllStringFunc(redactOtherWords(point), func(number string) string {
 			n, err := strconv.ParseFloat(number, 64)
 			if err != nil || math.IsInf(n, 0) {
 				return "0"

@@ -269,6 +269,9 @@ func TestNetworksPlacesAndDocuments(t *testing.T) {
 		{"coordinates", "text", "POINT(13.4 52.5) Maria", func(v string) bool {
 			return strings.HasPrefix(v, "POINT(13.") && strings.HasSuffix(v, ") xxxxx")
 		}},
+		{"coordinates", "text", "SRID=4326;POINT(13.4 52.5)", func(v string) bool {
+			return strings.HasPrefix(v, "SRID=4326;POINT(13.")
+		}},
 		{"coordinates", "point", "(13.4,52.5)", func(v string) bool { return strings.HasPrefix(v, "(13.") }},
 		{"user_name", "text", "maria.meyer", func(v string) bool { return strings.Contains(v, "_") }},
 		{"redact", "jsonb", `{"email": "maria@x.example", "n": 17, "ok": true}`, func(v string) bool {
