@@ -10,7 +10,8 @@ import (
 	"snap/internal/engine"
 )
 
-// Coverage counts the columns that a plan masks and keeps, and the tables whose rows it drops.
+// Coverage counts the columns that a plan masks and keeps, and the tables whose rows it drops. The
+// columns of these tables are neither masked nor kept.
 type Coverage struct{ Masked, Kept, Dropped int }
 
 // Prepared is a plan for one dump and the originals to search its output for.
@@ -51,6 +52,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	for _, t := range c.Tables {
 		table, plan := [2]string{t.Schema, t.Name}, engine.TablePlan{Columns: map[string]engine.Mask{}}
 		p.Chosen[table] = map[string]string{}
+		before := p.Coverage
 		rows := rowMasks{key: key, plan: plan, known: map[string]*column{}, rules: map[string]ColumnRule{}}
 		for _, column := range t.Columns {
 			rule, where, ok := r.find(t, column.Name)
@@ -77,6 +79,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 		}
 		if r.drops(t) {
 			plan.DropRows = true
+			p.Coverage = before
 			p.Coverage.Dropped++
 		}
 		if len(rows.rules) == len(t.Columns) {
