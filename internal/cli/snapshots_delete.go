@@ -51,15 +51,16 @@ func (a *app) deleteLocal(ctx context.Context, agent *local.Agent, names []strin
 			withoutCopy++
 		}
 	}
-	what, details := names[0], "There is a copy in the cloud."
+	what, details := names[0], "It was in the cloud when it was last pushed or pulled."
 	if len(names) > 1 {
 		what = fmt.Sprintf("these %d snapshots", len(names))
+		details = "Each of them was in the cloud when it was last pushed or pulled."
 	}
 	switch {
 	case withoutCopy == len(names):
-		details = "There is no copy in the cloud."
+		details = "No copy in the cloud is known."
 	case withoutCopy > 0:
-		details = fmt.Sprintf("%d of them have no copy in the cloud.", withoutCopy)
+		details = fmt.Sprintf("%d of them have no known copy in the cloud.", withoutCopy)
 	}
 	if err := a.confirm(ctx, yes, "Delete "+what+" from this machine?", details); err != nil {
 		return err
