@@ -25,7 +25,8 @@ func (f *cloneFlags) add(a *app, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Snapshot, "snapshot", "",
 		"name of the snapshot, or its ID in the cloud (default: the latest one built, sanitized or pulled here)")
 	typeFlag(cmd, &f.Type, "type of snapshot to use")
-	cmd.Flags().BoolVar(&f.pull, "pull", false, "pull the snapshot from the cloud if it is not on this machine")
+	cmd.Flags().BoolVar(&f.pull, "pull", false, "if the snapshot is not on this machine, pull it from the "+
+		"cloud: the newest, or the one with the ID in --snapshot")
 	cmd.Flags().BoolVar(&f.WithPrograms, "with-programs", false,
 		"also load the functions, triggers, views and other programs of another organization's snapshot")
 	jobsFlag(cmd, &f.Jobs, "number of tables written at once; 0 uses the target's setting")
