@@ -498,7 +498,7 @@ func errAlreadyRunning(title string) error {
 
 func errNoJob(id int) error {
 	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no job " + strconv.Itoa(id),
-		Hint: "jobs are forgotten when `snapcli serve` ends"}
+		Hint: "see the latest jobs on the Jobs page"}
 }
 
 func errOtherDatabase(name string) error {
