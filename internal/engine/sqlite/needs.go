@@ -54,7 +54,7 @@ func needsOfLoad(path string) []engine.Need {
 
 func unusable(path, action, mode string, err error) engine.Need {
 	n := engine.Need{Code: snap.CodeDatabase, What: fmt.Sprintf("%s cannot be %s: %v", path, action, err),
-		Remedy: fmt.Sprintf("chmod u+%s %q, or run as the user who owns it", mode, path)}
+		Remedy: fmt.Sprintf("chmod u+%s %s, or run as the user who owns it", mode, snap.ShellWord(path))}
 	if errors.Is(err, os.ErrNotExist) {
 		n.Code, n.Remedy = snap.CodeNotFound, "mkdir -p "+snap.ShellWord(path)
 	}

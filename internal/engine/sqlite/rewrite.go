@@ -592,10 +592,14 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	for _, name := range names {
-		if err := rebuildIndex(ctx, tx, name); err != nil {
+		err := rebuildIndex(ctx, tx, name)
+		if code(err) == codes.SQLITE_ERROR {
 			return snap.Invalid(
 				fmt.Sprintf("the full-text index %s cannot be rebuilt, and may contain words of masked values", name),
 				"drop it with a SQL file instead")
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	codes "modernc.org/sqlite/lib"
+
 	"snap"
 )
 
@@ -37,9 +39,12 @@ func rewriteSchema(ctx context.Context, tx *sql.Tx, see func(kind, name string, 
 		}
 		r, err := tx.ExecContext(ctx, "UPDATE sqlite_schema SET sql = ? WHERE type = ? AND name = ?", string(text),
 			e.kind, e.name)
-		if err != nil {
+		if code(err) == codes.SQLITE_ERROR {
 			return snap.Invalid(fmt.Sprintf("the definition of the %s %s cannot be changed", e.kind, e.name),
 				"use schema_literals: stop, and change the definition in the database")
+		}
+		if err != nil {
+			return err
 		}
 		if n, err := r.RowsAffected(); err != nil || n != 1 {
 			return errors.Join(err, fmt.Errorf("the definition of %s has %d rows", e.name, n))

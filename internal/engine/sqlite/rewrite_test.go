@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -366,5 +367,38 @@ func TestMasksThatViolateChecks(t *testing.T) {
 	if !errors.As(err, &hint) || hint.Code != snap.CodeInvalid || !strings.Contains(hint.Detail, "CHECK") ||
 		strings.Contains(hint.Hint, "hash") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A full disk or a cancellation is not reported as an index or a definition that cannot be masked.
+func TestInterruptionsOfMasking(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	makeDB(t, path, `CREATE TABLE docs (id INTEGER PRIMARY KEY, body TEXT);
+		WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 5000)
+			INSERT INTO docs (body) SELECT hex(randomblob(8)) FROM c;
+		CREATE VIRTUAL TABLE f USING fts5(body, content='docs', content_rowid='id');`)
+	db, err := open(path, "rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := rewriteSchema(ctx, tx, func(_, _ string, sql []byte) {
+		copy(sql, "create")
+		cancel()
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after a cancellation: %v", err)
+	}
+	if err := execute(t.Context(), tx, "PRAGMA max_page_count = 1"); err != nil { // no further page
+		t.Fatal(err)
+	}
+	if err := failure(path, rebuildSearch(t.Context(), tx)); snap.CodeOf(err) != snap.CodeStorageFull {
+		t.Errorf("on a full disk: %v", err)
 	}
 }

@@ -229,7 +229,7 @@ func failure(path string, err error) error {
 		e.Detail = fmt.Sprintf("the database %s cannot be opened", path)
 		e.Hint = "check the permissions of the file and of its folder"
 	default:
-		e.Detail = fmt.Sprintf("SQLite failed on %s: %s", path, strings.TrimSpace(err.Error()))
+		e.Detail = fmt.Sprintf("the database %s cannot be used: %s", path, strings.TrimSpace(err.Error()))
 	}
 	return e
 }
