@@ -80,8 +80,8 @@ func (e *Envelope) Seal(dst io.Writer) (io.WriteCloser, error) {
 }
 
 // OpenSealed reads an age file that [Envelope.Seal] wrote, with the first identity that is one of
-// the recipients. s describes the envelope, which the age file itself does not contain. OpenSealed
-// returns the envelope and the decrypted content.
+// the recipients. If none is, the error has code identity_missing. s describes the envelope, which
+// the age file itself does not contain. OpenSealed returns the envelope and the decrypted content.
 func OpenSealed(s Sealing, src io.Reader, identities ...age.Identity) (*Envelope, io.Reader, error) {
 	if err := s.Check(); err != nil {
 		return nil, nil, err
@@ -90,7 +90,14 @@ func OpenSealed(s Sealing, src io.Reader, identities ...age.Identity) (*Envelope
 	if _, err := io.ReadFull(src, head); err != nil {
 		return nil, nil, corrupt("its list of recipients is incomplete", err)
 	}
+	if len(identities) == 0 {
+		return nil, nil, noIdentity(countRecipients(head), nil)
+	}
 	key, err := age.DecryptHeader(head, identities...)
+	var none *age.NoIdentityMatchError
+	if errors.As(err, &none) {
+		return nil, nil, noIdentity(countRecipients(head), err)
+	}
 	if err != nil {
 		return nil, nil, corrupt("it cannot be decrypted", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"filippo.io/age"
@@ -98,8 +99,11 @@ func TestSealed(t *testing.T) {
 		if got, err := open(sealed.Bytes(), id); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%d bytes of %d: %v", len(got), size, err)
 		}
-		if _, err := open(sealed.Bytes(), identity(t)); snap.CodeOf(err) != snap.CodeCorrupt {
-			t.Errorf("for somebody else: %v", err)
+		for _, ids := range [][]age.Identity{{}, {identity(t)}} {
+			_, _, err := OpenSealed(envelope.Sealing, bytes.NewReader(sealed.Bytes()), ids...)
+			if snap.CodeOf(err) != snap.CodeNoIdentity || !strings.Contains(err.Error(), "to 1 recipient,") {
+				t.Errorf("with %d identities of others: %v", len(ids), err)
+			}
 		}
 		for _, at := range []int{10, envelope.Header - 5, envelope.Header + 3, sealed.Len() - 1} {
 			broken := bytes.Clone(sealed.Bytes())

@@ -163,7 +163,7 @@ func (r *Reader) Has(name string) (size int64, ok bool) {
 func (r *Reader) Section(name string) (io.ReadCloser, error) {
 	if r.sealed != nil {
 		if r.sealed.inside == nil {
-			return nil, r.noIdentity(nil)
+			return nil, noIdentity(r.sealed.recipients, nil)
 		}
 		return r.sealed.inside.Section(name)
 	}

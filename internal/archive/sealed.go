@@ -169,9 +169,12 @@ func (r *Reader) readSealed() error {
 	if err != nil {
 		return r.unreadable("its list of recipients is damaged", err)
 	}
-	r.sealed.recipients = bytes.Count(head, []byte("\n-> "))
+	r.sealed.recipients = countRecipients(head)
 	return nil
 }
+
+// countRecipients counts the recipients that an age header lists.
+func countRecipients(head []byte) int { return bytes.Count(head, []byte("\n-> ")) }
 
 // encrypted returns a reader of the age file.
 func (r *Reader) encrypted() *io.SectionReader {
@@ -207,7 +210,7 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 		return nil
 	}
 	if len(identities) == 0 {
-		return r.noIdentity(nil)
+		return noIdentity(r.sealed.recipients, nil)
 	}
 	var refused error
 	var key []byte
@@ -219,7 +222,7 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	var none *age.NoIdentityMatchError
 	switch {
 	case errors.As(err, &none):
-		return r.noIdentity(err)
+		return noIdentity(r.sealed.recipients, err)
 	case refused != nil:
 		return fmt.Errorf("unlock the snapshot: %w", refused)
 	case err != nil:
@@ -276,8 +279,10 @@ func (d *decryptedReader) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-func (r *Reader) noIdentity(cause error) error {
-	to := snap.Plural(r.sealed.recipients, "recipient", "recipients")
+// noIdentity returns the error for a file with this number of recipients. The cause is nil if there
+// was no identity to try.
+func noIdentity(recipients int, cause error) error {
+	to := snap.Plural(recipients, "recipient", "recipients")
 	e := &snap.Error{Code: snap.CodeNoIdentity, Cause: cause,
 		Detail: "the snapshot is encrypted to " + to + ", and no key on this machine opens it",
 		Hint: "give the file of your age identity or SSH key with --identity FILE, or under identities in the " +
