@@ -110,6 +110,34 @@ func TestTransformersWithoutAnEqual(t *testing.T) {
 	}
 }
 
+// The report about a transformer without an equivalent is also true if another transformer gives
+// its column a rule.
+func TestTransformersNextToOneWithAnEqual(t *testing.T) {
+	t.Parallel()
+	known, unknown := "{name: RandomEmail, params: {column: c}}", "{name: Cmd, params: {column: c}}"
+	for _, list := range []string{known + ", " + unknown, unknown + ", " + known} {
+		found, err := Greenmask("f",
+			[]byte("dump: {transformation: [{schema: s, name: t, transformers: ["+list+"]}]}"), "x")
+		if err != nil || !strings.Contains(found.Targets[0].Rules, "c: email") || len(found.Left) != 1 ||
+			!strings.Contains(found.Left[0].Why, "unless another transformer gave it a rule") {
+			t.Errorf("%s: %v, %+v", list, err, found)
+		}
+	}
+}
+
+// Only a reference with a default is reported: like snapcli's own, one with a message requires the
+// variable.
+func TestReferencesThatRequireAVariable(t *testing.T) {
+	t.Parallel()
+	for reference, left := range map[string]int{"${H}": 0, "${H?set it}": 0, "${H:?set it}": 0, "${H-db}": 1,
+		"${H:-db}": 1} {
+		found, err := Greenmask("f", []byte("dump: {pg_dump_options: {host: '"+reference+"', dbname: d}}"), "x")
+		if err != nil || found.Targets[0].Source != "postgres://${H}/d" || len(found.Left) != left {
+			t.Errorf("%s: %v, %+v", reference, err, found)
+		}
+	}
+}
+
 // Every transformer of Greenmask's reference becomes a rule that can be read, except those that run
 // a program.
 func TestEveryTransformer(t *testing.T) {

@@ -80,7 +80,7 @@ func (g *greenmask) variables(t *tree) string {
 			return "$"
 		case m[3] != "":
 			return "${" + m[3] + "}"
-		case m[2] != "" && !strings.HasPrefix(m[2], "?"):
+		case m[2] != "" && !strings.HasPrefix(strings.TrimPrefix(m[2], ":"), "?"): // ? makes the variable required
 			g.Left = append(g.Left,
 				Left{t.line, t.path, "a default has no equivalent: set the environment variable " + m[1]})
 		}
@@ -266,7 +266,8 @@ func (g *greenmask) transformer(table string, t *tree) {
 			g.Left = append(g.Left, Left{t.line, table + "." + column, fmt.Sprintf(why, args...)})
 		}
 		if mask == "" {
-			report("%s has no equivalent: the column has no rule, and sanitizing stops there until it has one", name)
+			report("%s has no equivalent: sanitizing stops at the column unless another transformer gave it a rule",
+				name)
 			continue
 		}
 		if !exact {
