@@ -71,12 +71,12 @@ func FuzzKey(f *testing.F) {
 func FuzzBucketURL(f *testing.F) {
 	for _, seed := range []string{"s3://b", "s3://b/p?endpoint=http://127.0.0.1:9", "s3://K:verysecret@b",
 		"s3://b?endpoint=x", "s3://b?lookup=dns&region=eu", "s3://b?a=b", "", "s3://%zz", "s3://[::1]/x",
-		"s3://b:9000/p"} {
+		"s3://b:9000/p", "s3://name:/p"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, rawURL string) {
 		s, err := OpenS3(t.Context(), rawURL, nil)
-		if u, _ := url.Parse(rawURL); err == nil && (s.bucket == "" || u.Port() != "") {
+		if u, _ := url.Parse(rawURL); err == nil && (s.bucket == "" || s.bucket != u.Hostname()) {
 			t.Fatalf("%q opens the bucket %q", rawURL, s.bucket)
 		}
 		if err != nil && (snap.CodeOf(err) != snap.CodeUsage || strings.Contains(rawURL, ":verysecret@") &&

@@ -1,7 +1,7 @@
 package blob
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"os"
 )
@@ -30,21 +30,19 @@ func appendJournal(path string, p Part) error {
 
 // readJournal returns the recorded parts. It ignores a line that a crash left incomplete.
 func readJournal(path string, h head) (map[int]Part, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	parts := map[int]Part{}
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
+	for line := range bytes.Lines(text) {
 		var e entry
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
+		if json.Unmarshal(line, &e) != nil {
 			continue
 		}
 		if _, size := h.span(e.Number); size > 0 {
 			parts[e.Number] = Part{Number: e.Number, Size: size, CRC64: e.CRC64}
 		}
 	}
-	return parts, lines.Err()
+	return parts, nil
 }

@@ -53,7 +53,7 @@ func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, erro
 func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	through func(http.RoundTripper) http.RoundTripper) (*S3, error) {
 	u, err := url.Parse(rawURL)
-	if err != nil || u.Scheme != "s3" || u.Hostname() == "" || u.Port() != "" {
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.Host != u.Hostname() {
 		return nil, snap.Usage("this is not the URL of an S3 bucket",
 			"use one like s3://bucket/prefix?endpoint=https://host")
 	}

@@ -60,7 +60,7 @@ func TestSnapshotsAreListedNewestFirst(t *testing.T) {
 // secret.
 func TestOpenRefusesOtherURLs(t *testing.T) {
 	t.Parallel()
-	for _, raw := range []string{"", "ftp://u:hush@h/x", "file://host/x", "file:relative", "s3://",
+	for _, raw := range []string{"", "ftp://u:hush@h/x", "file://host/x", "file:relative", "s3://", "s3://name:/x",
 		"s3://k:hush@b?endpoint=x", "s3://k:hush@b?secret=hush", "s3://k:hush@b?lookup=hush", ":"} {
 		_, err := Open(t.Context(), raw, nil)
 		if snap.CodeOf(err) != snap.CodeUsage {
