@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -92,6 +93,29 @@ func TestDownloadFetchesAgainWhatChangedOnTheDisk(t *testing.T) {
 	flip(t, file+".part", 1000)
 	if _, _, err := transfer.Download(t.Context(), s.client(), id, file, quick()); err != nil {
 		t.Fatal(err)
+	}
+	wantFile(t, file, data)
+}
+
+// After a crash, the journal can list any number of pieces whose bytes never reached the disk.
+func TestDownloadFetchesAgainAllThatACrashLost(t *testing.T) {
+	t.Parallel()
+	const pieces, size = 300, 1000
+	s := newService(t)
+	data := random(pieces*size, 21)
+	id, file := s.pushed(data), target(t)
+	journal := fmt.Sprintf(`{"sha256":%q,"size":%d,"piece":%d}`+"\n", sumOf(data), len(data), size)
+	for n := range pieces {
+		journal += fmt.Sprintf(`{"n":%d,"crc":1}`+"\n", n)
+	}
+	err := errors.Join(os.WriteFile(file+".part", make([]byte, len(data)), 0o600),
+		os.WriteFile(file+".part.journal", []byte(journal), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, moved, err := transfer.Download(t.Context(), s.client(), id, file, transfer.InPieces(quick(), size))
+	if err != nil || moved != int64(len(data)) {
+		t.Fatalf("moved %d: %v", moved, err)
 	}
 	wantFile(t, file, data)
 }

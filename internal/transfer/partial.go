@@ -29,7 +29,7 @@ type partial struct {
 	direct   *os.File // the same file without the page cache; nil if not supported
 	journal  *os.File
 	head     partialHead
-	recorded map[int]uint64 // CRC of each piece that an earlier process recorded
+	recorded map[int]uint64 // CRC of each piece that an earlier process recorded, except bad ones
 }
 
 // partialHead is the journal's first line. If it describes another snapshot, the download starts
@@ -198,6 +198,9 @@ func (p *partial) begin() error {
 	}
 	if err != nil {
 		return err
+	}
+	if p.journal != nil {
+		p.journal.Close()
 	}
 	if p.journal, err = os.OpenFile(p.journalName(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND,
 		0o600); err != nil {

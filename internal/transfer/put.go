@@ -33,8 +33,9 @@ func (u *uploader) put(ctx context.Context, p part) error {
 		body.undo()
 		return newRefusal(res)
 	}
-	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be reused
-	return err
+	// The part has arrived. The rest of the response is read so that the connection can be reused.
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10))
+	return nil
 }
 
 // countingReader counts the bytes of a body that are read. undo subtracts them and stops the

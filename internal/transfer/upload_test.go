@@ -161,6 +161,31 @@ func TestUploadOutlastsPassingFaults(t *testing.T) {
 	}
 }
 
+// A part has arrived once the response says so, even if the response breaks off after its header.
+func TestUploadSendsNoPartTwice(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	file, req := writeFile(t, random(3<<20, 22))
+	var sent atomic.Int32
+	s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut {
+			return false
+		}
+		sent.Add(1)
+		answer := httptest.NewRecorder()
+		s.pass(answer, r)
+		w.Header().Set("Content-Length", "10")
+		w.WriteHeader(answer.Code)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	up, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
+	if err != nil || up.Moved != req.Size || sent.Load() != 3 {
+		t.Fatalf("%+v, %d parts sent, want 3: %v", up, sent.Load(), err)
+	}
+	s.listed()
+}
+
 func TestUploadWaitsForRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
