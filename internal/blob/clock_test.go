@@ -35,8 +35,8 @@ func TestClocksDiffer(t *testing.T) {
 			}
 			_, err = s.Begin(t.Context(), "object", 5, 5)
 			if snap.CodeOf(err) != snap.CodeUnavailable ||
-				!strings.Contains(err.Error(), "clocks of the service and of its object store") {
-				t.Errorf("begin: %v, want an error that names the clocks", err)
+				!strings.Contains(err.Error(), "the object store's clock differs") {
+				t.Errorf("begin: %v, want an error that names the clock", err)
 			}
 		})
 	}

@@ -29,8 +29,8 @@ func diskError(what string, err error) error {
 func storageFull(cause error) error {
 	return &snap.Error{
 		Code:   snap.CodeStorageFull,
-		Detail: "the service's object store is full",
-		Hint: "ask the service's operator to free some space, then run the command again: it resumes where it " +
+		Detail: "the object store is full",
+		Hint: "free some space there, or ask its operator to; then run the command again: it resumes where it " +
 			"stopped",
 		Cause: cause,
 	}

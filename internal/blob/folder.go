@@ -69,7 +69,7 @@ func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Fo
 		return nil, storageFull(err)
 	case err != nil:
 		return nil, snap.Usage("cannot create the folders of the object store: "+err.Error(),
-			"check the folder's parent and its permissions, or choose another data_dir")
+			"check the folder's parent and its permissions, or choose another folder")
 	}
 	return f, nil
 }

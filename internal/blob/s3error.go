@@ -31,9 +31,10 @@ func s3Error(what string, err error) error {
 	case "RequestTimeTooSkewed":
 		return &snap.Error{
 			Code:   snap.CodeUnavailable,
-			Detail: "the clocks of the service and of its object store differ by more than the object store allows",
-			Hint:   "ask the service's operator to synchronize both clocks with NTP",
-			Cause:  cause,
+			Detail: "the object store's clock differs too much from the clock with which the request was signed",
+			Hint: "ask the service's operator to synchronize both clocks with NTP; with a storage profile, this " +
+				"machine signs",
+			Cause: cause,
 		}
 	case "XMinioStorageFull", "InsufficientCapacity":
 		return storageFull(err)
@@ -43,8 +44,8 @@ func s3Error(what string, err error) error {
 	}
 	return &snap.Error{
 		Code:   snap.CodeUnavailable,
-		Detail: "the object store refused the service's request",
-		Hint:   "ask the service's operator: the reason is in the service's log",
+		Detail: fmt.Sprintf("the object store refused the request with status %d (%s)", answer.StatusCode, answer.Code),
+		Hint:   "check its URL, credentials and permissions, or ask its operator",
 		Cause:  fmt.Errorf("%s: %s: %w", what, answer.Code, err),
 	}
 }

@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"errors"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/servertest"
 )
 
 // Every target and name of any script has a key of its own that any object store accepts.
@@ -69,6 +72,25 @@ func TestOpenRefusesOtherURLs(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "hush") {
 			t.Errorf("the error tells the URL's secret: %v", err)
 		}
+	}
+}
+
+// An error of the object store gives its reason and does not speak of a service.
+func TestErrorsAreAboutTheObjectStore(t *testing.T) {
+	t.Parallel()
+	bucket, err := url.Parse(servertest.S3(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket.Host = "missing"
+	p, err := Open(t.Context(), bucket.String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Snapshots(t.Context(), "shop")
+	if e, ok := errors.AsType[*snap.Error](err); !ok || !strings.Contains(e.Detail, "NoSuchBucket") ||
+		strings.Contains(e.Detail+e.Hint, "service") {
+		t.Errorf("%v, %+v", err, e)
 	}
 }
 

@@ -132,7 +132,7 @@ func (d *downloader) pull(ctx context.Context) error {
 	}
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
-		Detail: "the bytes in the cloud do not match the snapshot's checksum, even when fetched twice",
+		Detail: "the stored bytes do not match the snapshot's checksum, even when fetched twice",
 		Hint:   "ask its owner to push it again",
 	}
 }

@@ -196,13 +196,16 @@ func (r *refusal) forUser(what string) error {
 	e := &snap.Error{Code: snap.CodeUnavailable, Detail: what + " stopped: " + r.Error(), Hint: runAgain, Cause: r}
 	switch r.status {
 	case http.StatusInsufficientStorage:
-		e.Code, e.Hint = snap.CodeStorageFull, "ask the service's operator to free some space, then "+runAgain
+		e.Code, e.Detail = snap.CodeStorageFull, what+" stopped: the object store is full"
+		e.Hint = "free some space there, or ask its operator to; then " + runAgain
 	case http.StatusRequestEntityTooLarge:
 		e.Code, e.Hint = snap.CodeTooLarge, ""
 	case http.StatusForbidden:
 		if r.clocksDiffer() {
-			e.Detail = what + " stopped: the clocks of the service and of its object store differ too much"
-			e.Hint = "ask the service's operator to correct the service's clock, then " + runAgain
+			e.Detail = what + " stopped: the object store's clock differs too much from the clock with which the " +
+				"request was signed"
+			e.Hint = "ask the service's operator to synchronize both clocks with NTP (with a storage profile, this " +
+				"machine signs), then " + runAgain
 		}
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		e.Code = snap.CodeChecksumMismatch

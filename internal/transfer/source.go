@@ -135,12 +135,12 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 		if err != nil {
 			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host +
 				" redirects the download without an address",
-				Hint: "tell the service's operator"}
+				Hint: "tell its operator"}
 		}
 		from = next.String()
 	}
 	return &snap.Error{Code: snap.CodeUnavailable,
-		Detail: "the download is redirected too many times", Hint: "tell the service's operator"}
+		Detail: "the download is redirected too many times", Hint: "tell the operator of the object store"}
 }
 
 func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.Response, error) {

@@ -65,7 +65,7 @@ type uploader struct {
 }
 
 // errGone means that the upload no longer exists.
-var errGone = errors.New("the service has removed the upload")
+var errGone = errors.New("the upload was removed")
 
 // push plans, sends and completes an upload, and repeats this if the service has lost something. It
 // returns the last plan.
@@ -81,8 +81,8 @@ func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 		case round == maxRounds:
 			return plan, &snap.Error{
 				Code:   snap.CodeUploadIncomplete,
-				Detail: "the service lost parts of the snapshot repeatedly",
-				Hint:   "tell the service's operator; then " + runAgain,
+				Detail: "parts of the snapshot were lost repeatedly after they were sent",
+				Hint:   "tell the operator of the object store; then " + runAgain,
 				Cause:  failed,
 			}
 		}

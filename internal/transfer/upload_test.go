@@ -235,6 +235,9 @@ func TestUploadGivesUpOnWhatDoesNotPass(t *testing.T) {
 			if strings.Contains(err.Error(), blob.PartsPath) {
 				t.Errorf("the error contains the presigned URL: %v", err)
 			}
+			if e, ok := errors.AsType[*snap.Error](err); !ok || strings.Contains(e.Detail+e.Hint, "service") {
+				t.Errorf("the error of the object store speaks of a service: %v, %s", err, e.Hint)
+			}
 			if len(s.listed()) != 0 {
 				t.Error("an incomplete push is listed")
 			}
