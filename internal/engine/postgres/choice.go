@@ -306,8 +306,9 @@ func (s *exclusion) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Ch
 // object, it returns the oids of its catalog and of the object; whether it is quiet; whether it is
 // a foreign key; whether the choice is invalid because a table needs the object; the object or the
 // table that it belongs to, for messages; its identity; and its schema, name and table in
-// descriptions. In the query, o2 is the table that an object belongs to. o is the same table, or
-// NULL if the table is left out too.
+// descriptions. Operators with the same name are one object there, which is named only if all of
+// them are left out. In the query, o2 is the table that an object belongs to. o is the same table,
+// or NULL if the table is left out too.
 const dependents = `
 WITH RECURSIVE started AS (SELECT * FROM unnest($1::oid[], $2::oid[], $3::bool[]) s (classid, objid, quiet)),
 gone AS (
@@ -320,12 +321,12 @@ gone AS (
 ),
 known AS (
 	SELECT g.*, coalesce(s.quiet, false) AS quiet, c.relkind, k.contype, t.typrelid, t.typelem, tg.tgisinternal,
-		k.conparentid,
+		k.conparentid, k.contypid,
 		coalesce(k.conrelid, tg.tgrelid, rw.ev_class, po.polrelid, ad.adrelid, ix.indrelid, st.stxrelid,
 			pr.prrelid) AS own,
 		coalesce(c.relnamespace, p.pronamespace, t.typnamespace) AS namespace,
 		coalesce(c.relname, k.conname, tg.tgname, rw.rulename, po.polname, t.typname, ns.nspname, xt.extname,
-			pb.pubname, ev.evtname)::text AS name,
+			pb.pubname, ev.evtname, op.oprname)::text AS name,
 		p.proname || '(' || CASE WHEN p.prokind = 'a' AND p.pronargs = 0
 			THEN '*' ELSE (SELECT coalesce(string_agg(format_type(a, NULL), ', ' ORDER BY at), '')
 			FROM unnest(p.proargtypes) WITH ORDINALITY u (a, at)) END || ')' AS called
@@ -345,6 +346,9 @@ known AS (
 	LEFT JOIN pg_extension xt ON g.classid = 'pg_extension'::regclass AND xt.oid = g.objid
 	LEFT JOIN pg_publication pb ON g.classid = 'pg_publication'::regclass AND pb.oid = g.objid
 	LEFT JOIN pg_event_trigger ev ON g.classid = 'pg_event_trigger'::regclass AND ev.oid = g.objid
+	LEFT JOIN pg_operator op ON g.classid = 'pg_operator'::regclass AND op.oid = g.objid
+		AND NOT EXISTS (SELECT FROM pg_operator other WHERE other.oprname = op.oprname
+			AND other.oprnamespace = op.oprnamespace AND ('pg_operator'::regclass, other.oid) NOT IN (TABLE gone))
 )
 SELECT k.classid::oid::text, k.objid::text, coalesce(k.quiet
 		OR k.classid IN ('pg_amop'::regclass, 'pg_amproc'::regclass, 'pg_attrdef'::regclass,
@@ -360,11 +364,13 @@ SELECT k.classid::oid::text, k.objid::text, coalesce(k.quiet
 	coalesce(NOT k.quiet AND (k.relkind IN ('r', 'p', 'f') AND NOT (k.classid, k.objid) IN (SELECT classid, objid
 		FROM started)
 		OR o.oid IS NOT NULL AND (k.contype IN ('c', 'p', 'u', 'x') OR k.classid = 'pg_attrdef'::regclass)
-		OR k.contype = 'c' AND k.own = 0), false),
+		OR k.contype = 'c' AND k.own = 0 AND NOT EXISTS (SELECT FROM gone WHERE gone.classid = 'pg_type'::regclass
+			AND gone.objid = k.contypid)), false),
 	convert_to(coalesce(CASE WHEN o.oid IS NOT NULL THEN format('table %I.%I', n2.nspname, o.relname) END,
 		i.type || ' ' || i.identity), e),
 	convert_to(i.type || ' ' || i.identity, e), convert_to(coalesce(n.nspname, n2.nspname, i.schema, '')::text, e),
-	convert_to(coalesce(k.called, k.name, i.name, ''), e), convert_to(coalesce(o2.relname, '')::text, e)
+	convert_to(coalesce(k.called, k.name, i.name, ''), e),
+	convert_to(CASE WHEN k.classid = 'pg_statistic_ext'::regclass THEN '' ELSE coalesce(o2.relname, '') END::text, e)
 FROM getdatabaseencoding() e, known k CROSS JOIN LATERAL pg_identify_object(k.classid, k.objid, 0) i
 LEFT JOIN pg_class o2 ON o2.oid = k.own
 LEFT JOIN pg_class o ON o.oid = k.own AND NOT EXISTS (SELECT FROM gone WHERE gone.classid = 'pg_class'::regclass

@@ -16,7 +16,7 @@ import (
 const chooseFrom = `
 	CREATE SCHEMA sales; CREATE SCHEMA audit; CREATE SCHEMA ext; CREATE EXTENSION citext SCHEMA ext;
 	COMMENT ON EXTENSION citext IS 'changed';
-	CREATE TYPE audit.mood AS ENUM ('good', 'bad');
+	CREATE TYPE audit.mood AS ENUM ('good', 'bad'); CREATE DOMAIN audit.positive AS int CHECK (value > 0);
 	CREATE TABLE customer (id serial PRIMARY KEY, name text UNIQUE, boss int REFERENCES customer);
 	CREATE TABLE orders (id serial PRIMARY KEY, customer_id int CONSTRAINT by REFERENCES customer, parent int
 		REFERENCES orders);
