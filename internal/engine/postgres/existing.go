@@ -52,7 +52,8 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 		o.Jobs = 1
 	}
 	s := &scratch{dest: d, db: d, admin: conn, o: o, size: dump.Size, trust: dump.Trust, into: x}
-	if err = d.requireDirect(ctx, conn); err == nil {
+	if err = d.requireDirect(ctx, conn, "a load needs its own session on the server, and a pooler "+
+		"shares sessions between clients"); err == nil {
 		err = checkGrants(ctx, conn, dump, o)
 	}
 	if err == nil && !onlyGenerated(dump) && reviewOf(dump) != nil {

@@ -17,15 +17,13 @@ func pooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return err == nil && pid != conn.PgConn().PID(), err
 }
 
-// requireDirect refuses a pooler for a load. A load renames databases, and a pooler keeps its
-// connections to the old database.
-func (d database) requireDirect(ctx context.Context, conn *pgx.Conn) error {
+// requireDirect refuses a pooler for a load, for the reason why.
+func (d database) requireDirect(ctx context.Context, conn *pgx.Conn, why string) error {
 	found, err := pooled(ctx, conn)
 	if err != nil || !found {
 		return d.failure(err)
 	}
-	return d.poolerError("a load replaces a database, to which a pooler keeps its connections",
-		"give the server's own host and port in the target's destination")
+	return d.poolerError(why, "give the server's own host and port in the target's destination")
 }
 
 // requireSession refuses a pooler that distributes one client's statements over several sessions of

@@ -25,15 +25,20 @@ func TestPooler(t *testing.T) {
 		same(t, direct, to)
 	}
 	_, err := Engine{}.Dump(t.Context(), servertest.PgBouncer(t, direct), &bytes.Buffer{}, engine.Options{})
-	refused(t, err)
+	refused(t, err, "shares the server's sessions")
 	d, _ := dumped(t, direct)
-	refused(t, load(t, session, d, true))
+	refused(t, load(t, session, d, true), "a load replaces a database")
+	for _, into := range ways {
+		_, err = Engine{}.into(t, session, d, engine.Options{Into: into})
+		refused(t, err, "a load needs its own session")
+	}
 }
 
-// refused checks that an error names the pooler and asks for the server's own address.
-func refused(t *testing.T, err error) {
+// refused checks that an error names the pooler and the reason.
+func refused(t *testing.T, err error, why string) {
 	t.Helper()
-	if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "a connection pooler") {
+	if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "a connection pooler") ||
+		!strings.Contains(err.Error(), why) {
 		t.Error(err)
 	}
 }

@@ -39,7 +39,8 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	if err != nil {
 		return nil, err
 	}
-	if err := d.requireDirect(ctx, admin); err != nil {
+	if err := d.requireDirect(ctx, admin,
+		"a load replaces a database, to which a pooler keeps its connections"); err != nil {
 		admin.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
