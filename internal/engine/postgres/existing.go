@@ -97,7 +97,7 @@ func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (e
 	}
 	if len(x.content.kept) > 0 {
 		x.o.Notify("the load keeps the content of " + engine.List(x.content.kept) +
-			": a schema that is not in the snapshot is replaced only if the snapshot has the whole database, the " +
+			": a schema without objects in the snapshot is replaced only if the snapshot has the whole database, the " +
 			"user owns the schema, and it contains no extension")
 	}
 	if x.o.OnlyIfEmpty {

@@ -77,7 +77,7 @@ GROUP BY n.oid, nspname, nspowner ORDER BY nspname`
 // contentOf lists the objects that a load of the dump replaces. A snapshot of chosen schemas
 // replaces only these schemas.
 func contentOf(ctx context.Context, conn *pgx.Conn, dump engine.Dump) (c content, err error) {
-	wanted, whole := schemasOf(dump.Info)
+	schemas, whole := schemasOf(dump.Info)
 	rows, err := conn.Query(ctx, existingSchemas)
 	if err != nil {
 		return c, err
@@ -88,7 +88,7 @@ func contentOf(ctx context.Context, conn *pgx.Conn, dump engine.Dump) (c content
 	_, err = pgx.ForEachRow(rows, []any{&n.OID, &n.Name, &n.Own, &extended, &n.Inherit}, func() error {
 		exists[n.Name] = true
 		n.Renamed = n.Own && !extended
-		if wanted[n.Name] || whole && n.Renamed {
+		if schemas[n.Name] || whole && n.Renamed {
 			c.Schemas = append(c.Schemas, n)
 		} else {
 			c.kept = append(c.kept, charset.Readable(n.Name))
@@ -99,7 +99,7 @@ func contentOf(ctx context.Context, conn *pgx.Conn, dump engine.Dump) (c content
 	if err != nil {
 		return c, err
 	}
-	for name := range wanted {
+	for name := range schemas {
 		if !exists[name] {
 			c.fresh = append(c.fresh, name)
 		}
@@ -121,21 +121,37 @@ func contentOf(ctx context.Context, conn *pgx.Conn, dump engine.Dump) (c content
 	return c, err
 }
 
-// schemasOf returns the schemas that a snapshot replaces, and whether it has all schemas of its
-// source. A snapshot of the whole database also replaces public, even if the source has no public.
+// schemasOf returns the schemas of a snapshot, each with whether a load replaces it, and whether the
+// snapshot has all schemas of its source. A snapshot of the whole database also replaces public,
+// even if the source has no public. A snapshot of chosen schemas replaces only schemas that it has
+// objects of, because it also has the schemas of the source's extensions.
 func schemasOf(info engine.Info) (all map[string]bool, whole bool) {
 	all, whole = map[string]bool{}, true
-	for _, t := range info.Tables {
-		all[t.Schema] = true
-	}
-	if info.Schema != nil {
-		for _, n := range info.Schema.Namespaces {
-			all[n.Name] = true
-		}
-		for _, o := range info.Schema.Omitted {
+	if s := info.Schema; s != nil {
+		for _, o := range s.Omitted {
 			// Snapshots of older versions have only the names of omitted schemas.
 			whole = whole && o.Kind != schema.OmittedOtherSchemas && o.Kind != schema.OmittedSchemas
 		}
+		for _, n := range s.Namespaces {
+			all[n.Name] = whole
+		}
+		for _, x := range s.Enums {
+			all[x.Schema] = true
+		}
+		for _, x := range s.Domains {
+			all[x.Schema] = true
+		}
+		for _, q := range s.Sequences {
+			all[q.Schema] = true
+		}
+		for _, p := range s.Programs {
+			if p.Schema != "" {
+				all[p.Schema] = true
+			}
+		}
+	}
+	for _, t := range info.Tables {
+		all[t.Schema] = true
 	}
 	if whole {
 		all["public"] = true
@@ -274,7 +290,7 @@ func requireExtensionSchemas(ctx context.Context, conn *pgx.Conn, s *schema.Sche
 }
 
 // skip removes from the layout the entries that pg_restore must not restore: schemas that already
-// exist, and comments on schemas and extensions that belong to other users.
+// exist, and comments on schemas and extensions that are kept or belong to other users.
 func (x *existing) skip(l *layout) {
 	l.others = slices.DeleteFunc(l.others, func(id int) bool {
 		named, ok := l.outer[id]
@@ -282,13 +298,12 @@ func (x *existing) skip(l *layout) {
 			return false
 		}
 		kind, name, _ := strings.Cut(named, " ")
+		n, kept := x.content.named(name), slices.Contains(x.content.kept, name)
 		switch kind {
 		case "SCHEMA":
-			n := x.content.named(name)
-			return name == "public" || n != nil && !n.Renamed
+			return name == "public" || kept || n != nil && !n.Renamed
 		case "comment:SCHEMA":
-			n := x.content.named(name)
-			return n != nil && !n.Own
+			return kept || n != nil && !n.Own
 		}
 		return kind == "comment:EXTENSION" && slices.Contains(x.content.others, name)
 	})

@@ -262,34 +262,40 @@ func TestLockedByOthers(t *testing.T) {
 }
 
 // TestChosenSchemasIntoExisting loads a snapshot of one schema, and checks that the load keeps the
-// content of the schema public.
+// content of the other schemas, even if the source has extensions in them.
 func TestChosenSchemasIntoExisting(t *testing.T) {
 	t.Parallel()
 	from := servertest.Postgres(t)
-	psql(t, from, script(t, "CREATE SCHEMA sales; CREATE TABLE sales.t (a int); CREATE TABLE t (a int)"))
+	psql(t, from, script(t, `CREATE SCHEMA sales; CREATE TABLE sales.t (a int); CREATE TABLE t (a int, b int);
+		CREATE EXTENSION citext; CREATE SCHEMA ext; CREATE EXTENSION hstore SCHEMA ext;
+		CREATE DOMAIN positive AS int CHECK (value > 0); CREATE STATISTICS st ON a, b FROM t;
+		CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq)`))
 	for name, one := range map[string]struct {
 		choice  engine.Choice
 		kept    string
 		content []string
 	}{
-		"one": {engine.Choice{Schemas: []string{"sales"}}, "keeps the content of other, public",
-			[]string{"other.kept", "public.old", "sales.t"}},
+		"one": {engine.Choice{Schemas: []string{"sales"}}, "keeps the content of ext, other, public",
+			[]string{"ext.kept", "other.kept", "public.old", "sales.t"}},
 		"one and a table": {engine.Choice{Schemas: []string{"sales"}, Tables: []string{"public.t"}},
-			"keeps the content of other", []string{"other.kept", "public.t", "sales.t"}},
+			"keeps the content of ext, other", []string{"ext.kept", "other.kept", "public.t", "sales.t"}},
 	} {
 		d := chosen(t, from, engine.Options{Jobs: 1, Choice: one.choice})
 		for way, into := range ways {
-			to := plainOwner(t, servertest.Postgres(t))
-			psql(t, to, script(t, "CREATE SCHEMA sales; CREATE TABLE sales.old (a int); CREATE TABLE old (a int); "+
-				"CREATE SCHEMA other; CREATE TABLE other.kept (a int)"))
-			notices, err := Engine{}.into(t, to, d, engine.Options{Into: into})
-			if err != nil || len(notices) != 1 || !strings.Contains(notices[0], one.kept) {
-				t.Errorf("%s, %s: %q, %v", name, way, notices, err)
-			}
-			tables := linesOf(t, to, "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN "+
-				"('other', 'public', 'sales') ORDER BY 1")
-			if !slices.Equal(tables, one.content) {
-				t.Errorf("%s, %s: the database has %q", name, way, tables)
+			for _, d := range []engine.Dump{d, foreign(d)} {
+				to := plainOwner(t, servertest.Postgres(t))
+				psql(t, to, script(t, `CREATE SCHEMA sales; CREATE TABLE sales.old (a int); CREATE TABLE old (a int);
+					CREATE SCHEMA other; CREATE TABLE other.kept (a int);
+					CREATE SCHEMA ext; CREATE TABLE ext.kept (a int)`))
+				notices, err := Engine{}.into(t, to, d, engine.Options{Into: into})
+				if err != nil || len(notices) != 1 || !strings.Contains(notices[0], one.kept) {
+					t.Errorf("%s, %s: %q, %v", name, way, notices, err)
+				}
+				tables := linesOf(t, to, "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN "+
+					"('ext', 'other', 'public', 'sales') ORDER BY 1")
+				if !slices.Equal(tables, one.content) {
+					t.Errorf("%s, %s: the database has %q", name, way, tables)
+				}
 			}
 		}
 	}
