@@ -1,10 +1,12 @@
 package mysql
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"snap"
 	"snap/internal/servertest"
 )
 
@@ -62,6 +64,27 @@ func TestLimits(t *testing.T) {
 		}
 		if a, b := contents(t, from), contents(t, to); a != b || len(a) < 8_000_000 {
 			t.Errorf("the copy differs: %s", difference(a, b))
+		}
+	})
+}
+
+// TestFullMemoryTable loads a table of the engine MEMORY that is larger than the server allows. The
+// error names the table and the setting.
+func TestFullMemoryTable(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
+		script(t, from, "SET SESSION max_heap_table_size = 64 << 20; "+
+			"CREATE TABLE fast (a VARBINARY(60000)) ENGINE=MEMORY; "+
+			"INSERT INTO fast VALUES ('x')"+strings.Repeat(", ('x')", 399))
+		d, _ := dumped(t, from)
+		err := load(t, to, d, false)
+		if snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(err.Error(), "'fast' is full") {
+			t.Error(err)
+		}
+		var failed *snap.Error
+		if errors.As(err, &failed) && !strings.Contains(failed.Hint, "max_heap_table_size") {
+			t.Error(failed.Hint)
 		}
 	})
 }

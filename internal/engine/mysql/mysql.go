@@ -231,10 +231,11 @@ func (d database) failure(err error) error {
 	case erPacketTooLarge:
 		e.Detail = fmt.Sprintf("a row is larger than the MySQL server %s accepts", d.where())
 		e.Hint = "raise max_allowed_packet on the server and try again; nothing was changed"
-	case erDiskFull, erRecordFull:
+	case erDiskFull, erRecordFull: // a table of the engine MEMORY can also be full
 		e.Code = snap.CodeStorageFull
-		e.Detail = fmt.Sprintf("the MySQL server %s has no space left", d.where())
-		e.Hint = "free some space there and try again; the database is unchanged"
+		e.Detail = fmt.Sprintf("the MySQL server %s has no space left: %s", d.where(), serverErr.Message)
+		e.Hint = "free some disk space there, or raise max_heap_table_size if the table has the engine MEMORY; then " +
+			"try again; the database is unchanged"
 	case 0:
 		e.Detail, e.Hint = d.unreached(err)
 	default:
