@@ -53,19 +53,24 @@ func (s *scratch) confine(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
+	code, why := snap.CodeDatabase, fmt.Sprintf("a MySQL user for this load could not be created (%v)", err)
+	mend := "correct the cause on the server"
+	if isDenied(err) {
+		code = snap.CodeForbidden
+		why = fmt.Sprintf("the MySQL user %q is not allowed to create a user for this load", s.dest.user)
+		mend = "use a MySQL user with the privileges CREATE USER and GRANT OPTION"
+	}
 	if s.needsAccount {
 		return &snap.Error{
-			Code: snap.CodeForbidden, Cause: err,
-			Detail: fmt.Sprintf("the MySQL user %q is not allowed to create a user for this load, and programs of "+
-				"a snapshot that you did not build here run only as such a user", s.dest.user),
-			Hint: "load without programs, or use a MySQL user with the privileges CREATE USER and GRANT OPTION",
+			Code: code, Cause: err,
+			Detail: why + ", and programs of a snapshot that you did not build here run only as such a user",
+			Hint:   "load without programs, or " + mend,
 		}
 	}
 	if err := s.structure.requireNoRiskyWords(); err != nil {
 		return err
 	}
-	s.o.Notify(fmt.Sprintf("the MySQL user %q is not allowed to create a user for this load, so the "+
-		"snapshot's programs are loaded with the privileges of %[1]q", s.dest.user))
+	s.o.Notify(fmt.Sprintf("%s, so the snapshot's programs are loaded with the privileges of %q", why, s.dest.user))
 	return nil
 }
 
