@@ -255,7 +255,8 @@ func (a account) programs(ctx context.Context, server querier) (n int, err error
 	return n, err
 }
 
-// sweepAccounts drops the accounts of ended loads that own no programs, and locks the others.
+// sweepAccounts drops the accounts of ended loads that own no programs, and locks the others. The
+// user can have the privilege to list accounts without the one to change them.
 func sweepAccounts(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 	all, err := endedAccounts(ctx, c)
 	if err != nil {

@@ -62,3 +62,23 @@ func TestNoAccount(t *testing.T) {
 		}
 	})
 }
+
+// TestAccountsOfOthers loads and cleans up as a user who may list the server's accounts but not
+// change them, while an account of another user's load owns a view.
+func TestAccountsOfOthers(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		url := servertest.OwnMySQL(t, server, "") // no other test cleans up here
+		owner := "snapcli_" + randomID() + "@localhost"
+		script(t, url, "CREATE USER "+owner+"; CREATE DATABASE other; CREATE DEFINER="+owner+
+			" VIEW other.v AS SELECT 1 AS a")
+		few := asUser(t, url, "GRANT SELECT ON *.*", "GRANT ALL ON `snapcli\\_%`.*", "GRANT ALL ON own.*")
+		if err := load(t, few, emptyDump(t), false); err != nil {
+			t.Error(err)
+		}
+		err := Engine{}.Drop(t.Context(), strings.Replace(few, "/own", "/"+engine.ClonePrefix+"none", 1))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

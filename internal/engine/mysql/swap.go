@@ -371,7 +371,10 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, dest database, o en
 			o.Notify(dest.failure(err).Error())
 		}
 	}
-	return sweepAccounts(ctx, server, c)
+	if err := sweepAccounts(ctx, server, c); !isDenied(err) {
+		return err
+	}
+	return nil
 }
 
 // sweepOne cleans up after the load with this id while it holds the lock of that load. If others
