@@ -298,13 +298,23 @@ func (x *existing) skip(l *layout) {
 			return false
 		}
 		kind, name, _ := strings.Cut(named, " ")
-		n, kept := x.content.named(name), slices.Contains(x.content.kept, name)
 		switch kind {
 		case "SCHEMA":
-			return name == "public" || kept || n != nil && !n.Renamed
+			n := x.content.named(name)
+			return name == "public" || n != nil && !n.Renamed || slices.Contains(x.content.kept, name)
 		case "comment:SCHEMA":
-			return kept || n != nil && !n.Own
+			return !x.commentsOn(name)
 		}
 		return kind == "comment:EXTENSION" && slices.Contains(x.content.others, name)
 	})
+}
+
+// commentsOn reports whether the load sets the comment on a schema: not if the schema is kept or
+// belongs to another user.
+func (x *existing) commentsOn(name string) bool {
+	if x == nil {
+		return true
+	}
+	n := x.content.named(name)
+	return (n == nil || n.Own) && !slices.Contains(x.content.kept, name)
 }

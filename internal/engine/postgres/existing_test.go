@@ -268,8 +268,8 @@ func TestChosenSchemasIntoExisting(t *testing.T) {
 	from := servertest.Postgres(t)
 	psql(t, from, script(t, `CREATE SCHEMA sales; CREATE TABLE sales.t (a int); CREATE TABLE t (a int, b int);
 		CREATE EXTENSION citext; CREATE SCHEMA ext; CREATE EXTENSION hstore SCHEMA ext;
-		CREATE DOMAIN positive AS int CHECK (value > 0); CREATE STATISTICS st ON a, b FROM t;
-		CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq)`))
+		COMMENT ON SCHEMA ext IS 'source'; CREATE DOMAIN positive AS int CHECK (value > 0);
+		CREATE STATISTICS st ON a, b FROM t; CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq)`))
 	for name, one := range map[string]struct {
 		choice  engine.Choice
 		kept    string
@@ -286,7 +286,7 @@ func TestChosenSchemasIntoExisting(t *testing.T) {
 				to := plainOwner(t, servertest.Postgres(t))
 				psql(t, to, script(t, `CREATE SCHEMA sales; CREATE TABLE sales.old (a int); CREATE TABLE old (a int);
 					CREATE SCHEMA other; CREATE TABLE other.kept (a int);
-					CREATE SCHEMA ext; CREATE TABLE ext.kept (a int)`))
+					CREATE SCHEMA ext; COMMENT ON SCHEMA ext IS 'kept'; CREATE TABLE ext.kept (a int)`))
 				notices, err := Engine{}.into(t, to, d, engine.Options{Into: into})
 				if err != nil || len(notices) != 1 || !strings.Contains(notices[0], one.kept) {
 					t.Errorf("%s, %s: %q, %v", name, way, notices, err)
@@ -295,6 +295,10 @@ func TestChosenSchemasIntoExisting(t *testing.T) {
 					"('ext', 'other', 'public', 'sales') ORDER BY 1")
 				if !slices.Equal(tables, one.content) {
 					t.Errorf("%s, %s: the database has %q", name, way, tables)
+				}
+				comment := linesOf(t, to, "SELECT obj_description('ext'::regnamespace)")
+				if comment[0] != "kept" {
+					t.Errorf("%s, %s: the comment is %q", name, way, comment)
 				}
 			}
 		}

@@ -30,6 +30,7 @@ func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpackin
 		}
 	}
 	g := newGenerator(u.described)
+	g.into = s.into
 	if err := s.prepare(ctx, g); err != nil {
 		return olderServer(s.db.failure(err), info.ServerVersion, server)
 	}

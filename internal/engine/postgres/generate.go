@@ -17,6 +17,7 @@ import (
 
 // generator writes the statements of one description for one server.
 type generator struct {
+	into       *existing // the database whose content is replaced; nil for a scratch database
 	s          *schema.Schema
 	opClasses  map[string]string // the schemas of the server's operator classes, by name
 	collations []string          // the names of the server's collations in pg_catalog
@@ -470,7 +471,7 @@ func (g *generator) comments() (all []string) {
 		}
 	}
 	for _, n := range g.s.Namespaces {
-		if n.Name != "public" { // the schema public belongs to the server
+		if n.Name != "public" && g.into.commentsOn(n.Name) { // the schema public belongs to the server
 			add("SCHEMA "+quote(n.Name), n.Comment)
 		}
 	}
