@@ -61,9 +61,9 @@ func (s *Server) routes() http.Handler {
 	handle("GET /activity", s.activity)
 
 	handle("GET /account", s.account)
-	handle("POST /account/sign-in", s.signIn)
-	handle("POST /account/sign-in/stop", s.stopSignIn)
-	handle("POST /account/sign-out", s.signOut)
+	handle("POST /account/sign-in", s.needCloud(s.signIn))
+	handle("POST /account/sign-in/stop", s.needCloud(s.stopSignIn))
+	handle("POST /account/sign-out", s.needCloud(s.signOut))
 	handle("POST /account/sessions/{id}/end", s.needCloud(s.endSession))
 	handle("POST /account/keys/{id}/revoke", s.needCloud(s.revokeKey))
 	handle("GET /", s.noPage)

@@ -228,6 +228,10 @@ func TestWithoutTheService(t *testing.T) {
 	none := openUI(t, nil, "")
 	none.must(none.get("/snapshots"), http.StatusOK, "No snapshots yet", "snapcli build")
 	none.must(none.get("/account"), http.StatusOK, "No cloud service")
+	for _, path := range []string{"/account/sign-in", "/account/sign-in/stop", "/account/sign-out"} {
+		none.must(none.post(path, url.Values{}), http.StatusBadRequest, "No cloud service is configured",
+			"Set cloud.url")
+	}
 	none.must(none.get("/nothing"), http.StatusNotFound, "This page does not exist",
 		"Go back to the snapshots.", "Back to snapshots</a>")
 }
