@@ -38,6 +38,10 @@ func (j jobView) Running() bool { return j.State == jobRunning }
 // Ask reports whether repeating the job begins with a question, as for a load.
 func (j jobView) Ask() bool { return j.Kind == "load" }
 
+// Transfer reports whether the job is a push or a pull, which continues where an interrupted one
+// stopped.
+func (j jobView) Transfer() bool { return j.Kind == "push" || j.Kind == "pull" }
+
 // Review returns the path of the review of the rules that the job proposed, or "".
 func (j jobView) Review() string {
 	if j.Kind != "rules" {

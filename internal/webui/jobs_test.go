@@ -311,7 +311,7 @@ func TestJobsAreOfferedAgain(t *testing.T) {
 	beside.mustNot(beside.get("/jobs"), "Build a snapshot of shop")
 	u.Server.jobs.stop()
 	after := next()
-	after.must(after.get("/snapshots"), http.StatusOK, "Interrupted when", "Resume")
+	after.must(after.get("/snapshots"), http.StatusOK, "Interrupted when", "Start again")
 	after.mustNot(after.get("/jobs"), ", took")
 	again := next()
 	again.mustNot(again.get("/jobs"), "Build a snapshot of shop")

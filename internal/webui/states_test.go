@@ -136,7 +136,7 @@ func states(page look.Page) []state {
 			Fields: look.Fields("shared", "true"), Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
 		{"jobs.html", nil, jobsData{Page: page}, []string{"No jobs yet"}},
 		{"jobs.html", nil, jobsData{Page: page, Jobs: jobStates(now)},
-			[]string{"Try again", "Resume", "Canceled", `value="42"`}},
+			[]string{"Try again", "Resume", "Start again", "Canceled", `value="42"`}},
 		{"targets.html", nil, targetsPage{Page: page, Config: "/c"}, []string{"No targets yet"}},
 		{"targets.html", nil,
 			targetsPage{Page: page,
@@ -301,6 +301,7 @@ func jobStates(now time.Time) []jobView {
 		{ID: 4, Kind: "sanitize", Title: "Sanitize", State: jobFailed, Problem: failed, Again: "/again", Started: now},
 		{ID: 5, Kind: "load", Title: "Load", State: jobCanceled, Again: "/again", Started: now},
 		{ID: 6, Kind: "pull", Title: "Pull", State: jobInterrupted, Again: "/again", Started: now},
+		{ID: 8, Kind: "build", Title: "Build", State: jobInterrupted, Again: "/again", Started: now},
 		{ID: 7, Kind: "pull", Title: "Pull", State: jobDone, Snapshot: "a b", Started: now},
 	}
 }
