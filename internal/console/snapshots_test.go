@@ -574,6 +574,18 @@ func TestShareBoxFollowsThePolicy(t *testing.T) {
 	if !strings.Contains(p.text, `value="true" disabled`) || strings.Contains(p.text, `name="slug"`) {
 		t.Error("a share is offered that the policy refuses")
 	}
+
+	c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
+		config.Organizations[0].Policy.ShareRequires = snap.RequireCertificate
+	}})
+	mia := c.As("mia@acme.test")
+	for _, typ := range []snap.Type{snap.TypeSnapshot, snap.TypeSanitized} {
+		p := visit(t, c, "mia@acme.test").get("/snapshots/" + c.PushAs(mia, "shop", typ, []byte(typ)).ID)
+		p.must(t, 200, "lets only snapshots with a valid certificate be shared")
+		if strings.Count(p.text, " disabled") != 3 || strings.Contains(p.text, `name="slug"`) {
+			t.Errorf("a share of a %s without a certificate is offered", typ)
+		}
+	}
 }
 
 // The pages stay below 60 KB with their stylesheet, with full lists and a large card.

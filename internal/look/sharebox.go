@@ -152,17 +152,15 @@ func (b *ShareBox) splitGroups(groups []api.Group, shares []api.GroupShare) {
 		case len(b.Others) == GroupsShown:
 			b.More++
 		default:
-			b.Others = append(b.Others, GroupChoice{Group: g, Refused: b.refusedUnmasked()})
+			b.Others = append(b.Others, GroupChoice{Group: g, Refused: b.refusesEvery()})
 		}
 	}
 }
 
-// refusedUnmasked reports whether the policy forbids every share of the snapshot because it is not
-// sanitized.
-func (b *ShareBox) refusedUnmasked() bool {
-	refused := b.Policy.UnsanitizedShares == snap.UnsanitizedRefuse ||
-		b.Policy.ShareRequires == snap.RequireCertificate // an original has no certificate
-	return refused && !b.Sanitized()
+// refusesEvery reports whether the policy forbids every share of the snapshot, even with a group.
+func (b *ShareBox) refusesEvery() bool {
+	return b.Policy.UnsanitizedShares == snap.UnsanitizedRefuse && !b.Sanitized() ||
+		lacksCertificate(b.Policy, b.Snapshot)
 }
 
 // namePeople names the people and the group behind each grant.
@@ -198,7 +196,7 @@ func (b *ShareBox) Sanitized() bool { return b.Snapshot.Type == snap.TypeSanitiz
 
 // Refusal returns why the policy forbids sharing the snapshot org-wide and with other
 // organizations. It is empty if the policy allows that.
-func (b *ShareBox) Refusal() string { return ShareRefusal(b.Policy, b.Snapshot.Type) }
+func (b *ShareBox) Refusal() string { return ShareRefusal(b.Policy, b.Snapshot) }
 
 // EndsInside returns the choices for how long a new share with groups or the whole organization
 // lasts.

@@ -85,10 +85,15 @@ func endOn(date string) (time.Time, error) {
 	return end.Add(24*time.Hour - time.Second), err
 }
 
-// ShareRefusal returns why the organization's policy forbids sharing a snapshot of this type
-// org-wide and with other organizations. It is empty if the policy allows it.
-func ShareRefusal(p api.Policy, t snap.Type) string {
+// ShareRefusal returns why the organization's policy forbids sharing a snapshot org-wide and with
+// other organizations. It is empty if the policy allows it. The certificate of a masked copy counts
+// only if the snapshot was requested alone, because listings do not contain certificates.
+func ShareRefusal(p api.Policy, s api.Snapshot) string {
+	t := s.Type
 	switch {
+	case lacksCertificate(p, s):
+		return "Your organization's policy lets only snapshots with a valid certificate be shared. Make a sanitized " +
+			"copy with a registered signing key, and share that."
 	case p.UnsanitizedShares == snap.UnsanitizedRefuse && t != snap.TypeSanitized:
 		return "Your organization's policy refuses to share snapshots that are not sanitized. Make a sanitized copy, " +
 			"and share that."
@@ -97,6 +102,15 @@ func ShareRefusal(p api.Policy, t snap.Type) string {
 			" be shared with everyone or with other organizations."
 	}
 	return ""
+}
+
+// lacksCertificate reports whether the policy requires a valid certificate and the snapshot is known
+// to have none.
+func lacksCertificate(p api.Policy, s api.Snapshot) bool {
+	if p.ShareRequires != snap.RequireCertificate || s.Type == snap.TypeSanitized && s.Can == nil {
+		return false
+	}
+	return s.Certificate == nil || s.Certificate.State != snap.CertificateValid
 }
 
 // Shared announces a share. people is the number of people who can see the snapshot only because of

@@ -114,12 +114,13 @@ func (r row) MayShare() bool { return r.Cloud != nil && may(r.Me, snap.ActShare,
 // MustAsk reports whether the organization's policy requires confirmation before original data is
 // shared with the whole organization.
 func (r row) MustAsk() bool {
-	return r.MayShare() && !r.Cloud.Shared && !r.Sanitized() && r.Me.Policy.UnsanitizedShares == snap.UnsanitizedAsk
+	return r.MayShare() && !r.Cloud.Shared && !r.Sanitized() && r.Me.Policy.UnsanitizedShares == snap.UnsanitizedAsk &&
+		r.Refusal() == ""
 }
 
 // Refusal returns why the organization's policy forbids sharing the snapshot org-wide and with
 // other organizations. It is empty if the policy allows it.
-func (r row) Refusal() string { return look.ShareRefusal(r.Me.Policy, r.Type()) }
+func (r row) Refusal() string { return look.ShareRefusal(r.Me.Policy, r.either()) }
 
 // MayDelete reports whether this caller can delete the cloud copy.
 func (r row) MayDelete() bool { return r.Cloud != nil && may(r.Me, snap.ActDelete, *r.Cloud) }

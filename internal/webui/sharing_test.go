@@ -287,6 +287,31 @@ func TestUnsanitizedShareByPolicy(t *testing.T) {
 	u.must(u.post(path+"/share", url.Values{"shared": {"true"}}, "Fragment", "1"), http.StatusForbidden, "Not allowed")
 }
 
+// Under a policy that requires a certificate, the web UI does not offer to share an original or a
+// copy without a certificate, and says why. The list knows no certificates of copies.
+func TestSharesThatNeedACertificate(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{Config: func(config *service.Config) {
+		config.Organizations[0].Policy.UnsanitizedShares = snap.UnsanitizedAsk
+		config.Organizations[0].Policy.ShareRequires = snap.RequireCertificate
+	}})
+	alice := c.As("alice@acme.test")
+	u := openUI(t, alice, "")
+	raw := c.Push(alice, "shop", []byte("one"))
+	masked := c.PushAs(alice, "shop", snap.TypeSanitized, []byte("two"))
+	list := u.get("/snapshots")
+	u.must(list, http.StatusOK, "valid certificate", `action="/cloud/`+masked.ID+`/share"`)
+	u.mustNot(list, "/cloud/"+raw.ID+`/share"`)
+	for _, id := range []string{raw.ID, masked.ID} {
+		page := u.get("/cloud/" + id)
+		u.must(page, http.StatusOK, "valid certificate")
+		u.mustNot(page, "/cloud/"+id+`/share"`)
+		dialog := u.get("/cloud/" + id + "/sharing")
+		u.must(dialog, http.StatusOK, `id="refusal"`, `id="gs-eng" role="switch" aria-checked="false" aria-label="eng"`)
+		u.mustNot(dialog, `name="slug"`)
+	}
+}
+
 // The dialog offers what the policy allows, and says the limit.
 func TestTheDialogOffersWhatThePolicyAllows(t *testing.T) {
 	t.Parallel()
