@@ -30,6 +30,9 @@ func (s *Server) changeMany(v *visit) (string, error) {
 		r.Unshare = &api.UnshareRequest{OrgWide: !v.r.PostForm.Has("group"), GroupIDs: v.r.PostForm["group"]}
 		announce = v.unsharedText
 	case "unshare":
+		if v.field("confirmed") == "" {
+			return "", &snap.Error{Code: snap.CodeConfirm, Detail: "the end of the shares must be confirmed"}
+		}
 		r.Unshare, announce = &api.UnshareRequest{All: true}, v.unsharedText
 	case "delete":
 		if v.field("confirmed") == "" {
@@ -143,6 +146,61 @@ func (v *visit) peopleOf(ctx context.Context, with api.SharesRequest, snapshot s
 		}
 	}
 	return 0, err
+}
+
+// ending are the shares of one snapshot that are about to end.
+type ending struct {
+	Name string   // of the snapshot
+	With []string // the recipients
+}
+
+// sharesToEnd returns the shares of the chosen snapshots. It omits snapshots without shares, and
+// those whose shares the caller may not all end.
+func (v *visit) sharesToEnd(ctx context.Context, ids []string) (all []ending, err error) {
+	for _, id := range ids {
+		sn, err := v.api.Snapshot(ctx, id)
+		if snap.CodeOf(err) == snap.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !sn.Can.Share || sn.Outside && !sn.Can.ShareOrg {
+			continue
+		}
+		with, err := v.recipients(ctx, sn)
+		if err != nil {
+			return nil, err
+		}
+		if len(with) > 0 {
+			all = append(all, ending{sn.Name, with})
+		}
+	}
+	return all, nil
+}
+
+// recipients returns with whom a snapshot is shared.
+func (v *visit) recipients(ctx context.Context, sn api.Snapshot) (all []string, err error) {
+	if sn.Shared {
+		all = append(all, v.audience(api.SharesRequest{OrgWide: true}))
+	}
+	groups, err := v.api.GroupShares(ctx, sn.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range groups {
+		all = append(all, "the group "+g.Name)
+	}
+	if !sn.Outside {
+		return all, nil
+	}
+	orgs, err := v.api.OrgShares(ctx, sn.ID)
+	for _, o := range orgs {
+		if o.DeclinedAt == nil {
+			all = append(all, o.OrgSlug)
+		}
+	}
+	return all, err
 }
 
 // unsharedText describes how many audiences lost their shares.

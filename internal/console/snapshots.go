@@ -21,6 +21,8 @@ type snapshotsPage struct {
 	Since    string   // the first day, as typed
 	Until    string   // the last day
 	ToDelete []string // IDs of snapshots whose deletion the person has to confirm
+	ToEnd    []string // IDs of snapshots whose shares end once the person has confirmed it
+	Endings  []ending // those shares
 	Waiting  int      // requests for access that the caller may answer
 	Requests string   // address of their page
 	Range    string   // which part of the list the page shows
@@ -74,8 +76,16 @@ func (s *Server) snapshots(v *visit) error {
 		}
 	}
 	data.Filters = filters(v)
-	if v.field("do") == "delete" && v.problem != nil && v.problem.Code == snap.CodeConfirm {
-		data.Problem, data.ToDelete = "", v.r.PostForm["id"]
+	if v.problem != nil && v.problem.Code == snap.CodeConfirm {
+		switch v.field("do") {
+		case "delete":
+			data.Problem, data.ToDelete = "", v.r.PostForm["id"]
+		case "unshare":
+			data.Problem, data.ToEnd = "", v.r.PostForm["id"]
+			if data.Endings, err = v.sharesToEnd(v.r.Context(), data.ToEnd); err != nil {
+				return err
+			}
+		}
 	}
 	return s.write(v, "snapshots.html", data)
 }

@@ -362,7 +362,12 @@ func TestManySnapshotsAreChanged(t *testing.T) {
 	v.get("/snapshots?until=2020-01-01").must(t, 200, "Nothing matches")
 	v.get("/snapshots?since=x").must(t, 400, `role="alert"`)
 	admin := visit(t, c, "adam@acme.test")
-	send(admin, url.Values{"do": {"unshare"}, "id": ids[:2]}).must(t, 200,
+	send(v, url.Values{"do": {"unshare"}, "id": ids[:1]}).must(t, 428, "None of the chosen snapshots has shares")
+	send(admin, url.Values{"do": {"unshare"}, "id": ids}).must(t, 428,
+		one.Name+"</bdi>: <bdi>everyone in Acme Inc</bdi>, <bdi>the group eng</bdi>, <bdi>globex</bdi></li>",
+		two.Name+"</bdi>: <bdi>everyone in Acme Inc</bdi>, <bdi>the group eng</bdi></li></ul>")
+	v.get("/snapshots?show=shared").must(t, 200, one.ID, two.ID)
+	send(admin, url.Values{"do": {"unshare"}, "id": ids[:2], "confirmed": {"yes"}}).must(t, 200,
 		"2 snapshots unshared. Shares with everyone in Acme Inc, 1 group and 1 organization ended.")
 	send(v, url.Values{"do": {"unshare"}}).must(t, 400, `role="alert"`)
 	send(admin, url.Values{"do": {"delete"}, "id": ids}).must(t, 428, "Delete 3 snapshots?")
