@@ -191,6 +191,32 @@ func TestPullKeepsAnotherSnapshotOfTheName(t *testing.T) {
 	}
 }
 
+// A pulled snapshot never has the name of another target's snapshot, because the name alone selects
+// a local snapshot.
+func TestPullKeepsNamesApart(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	client := c.As("alice@acme.test")
+	here, there := machine(t), machine(t)
+	mine := here.made(t, "shop", snap.TypeSnapshot, noon, 1000)
+	there.made(t, "shop", snap.TypeSnapshot, noon, 2000)
+	if err := os.Rename(there.snapshotsDir("shop"), there.snapshotsDir("books")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.Push(t.Context(), client, "books", PushOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, moved := range []bool{true, false} {
+		pulled, err := here.Pull(t.Context(), client, "books", PullOptions{}, nil)
+		if err != nil || pulled.Snapshot.Name != mine.Name+"-2" || pulled.Here == moved {
+			t.Fatalf("%+v, %v", pulled, err)
+		}
+	}
+	if kept, err := here.Snapshot(mine.Name); err != nil || kept.SHA256 != mine.SHA256 {
+		t.Errorf("the one that was here is %+v, %v", kept, err)
+	}
+}
+
 // A pull that was killed after the file got its name and before its record was
 // written resumes by verifying the file.
 func TestPullTakesUpAFileWithoutARecord(t *testing.T) {

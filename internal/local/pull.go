@@ -34,8 +34,8 @@ type PullResult struct {
 // Pull downloads a cloud snapshot through a presigned URL (SPEC 4.4). It first creates the target
 // if it is missing; if the configuration is not writable, it still pulls the snapshot. An
 // interrupted pull resumes where it stopped. If a local snapshot has the same checksum, Pull keeps
-// it and transfers no bytes. If a different one has the same name, Pull keeps it too and appends -2
-// to the new one's name.
+// it and transfers no bytes. If a different one has the same name, in any target, Pull keeps it too
+// and appends -2 to the new one's name.
 func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOptions, p Progress) (PullResult, error) {
 	target, err := snap.CleanTarget(target)
 	if err != nil {
@@ -189,13 +189,13 @@ var errTargetExists = errors.New("the target exists")
 // copy's file may already exist without a record, if a pull was killed just before it finished. The
 // download then verifies and reuses that file.
 func (a *Agent) recordFor(ctx context.Context, wanted offer) (s Snapshot, here bool, err error) {
-	local, err := a.Snapshots(wanted.Target)
+	local, err := a.Snapshots("")
 	if err != nil {
 		return Snapshot{}, false, err
 	}
 	taken := map[string]bool{}
 	for _, s := range local {
-		if s.SHA256 != wanted.SHA256 {
+		if s.Target != wanted.Target || s.SHA256 != wanted.SHA256 {
 			taken[s.Name] = true
 			continue
 		}
