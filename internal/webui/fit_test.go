@@ -12,7 +12,8 @@ import (
 )
 
 // On a phone, a button with the service's address stays inside its card, a job in the corner is one
-// line, its check mark is next to its text, and the parts of a snapshot's row are aligned.
+// line and covers no action on chosen snapshots, its check mark is next to its text, and the parts of
+// a snapshot's row are aligned.
 func TestBrowserTextStaysInPlace(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -50,6 +51,17 @@ func TestBrowserTextStaysInPlace(t *testing.T) {
 	}
 	if tall := eval[int64](b, `Math.ceil(document.querySelector("#dock").getBoundingClientRect().height)`); tall > 100 {
 		t.Errorf("the jobs in the corner are %d pixels high", tall)
+	}
+	for i := range 6 {
+		c.Push(c.As("mia@acme.test"), "shop", []byte{byte(i)})
+	}
+	b.open("/snapshots")
+	b.click(".pick")
+	if covered := eval[string](b, `[...document.querySelectorAll("#bulk button")].filter((e) => {
+		const at = e.getBoundingClientRect();
+		return document.elementFromPoint(at.x + at.width / 2, at.y + at.height / 2)?.closest("button") !== e;
+	}).map((e) => e.textContent).join(", ")`); covered != "" {
+		t.Errorf("a job covers the actions on the chosen snapshots: %s", covered)
 	}
 	if uneven := eval[string](b, `(() => {
 		const at = (name) => document.querySelector(".snapshots tbody " + name).getBoundingClientRect();
