@@ -84,7 +84,7 @@ func TestBrowserFiltersMoveNoControl(t *testing.T) {
 	b := browse(t, openUI(t, nil, ""))
 	const places = `JSON.stringify([...document.querySelectorAll(".title h1, .search > :not(details), summary")]
 		.map((e) => e.getBoundingClientRect()))`
-	for _, width := range []int64{360, 768, 1100, 1440} {
+	for _, width := range []int64{360, 390, 430, 768, 1100, 1440} {
 		b.run(chromedp.EmulateViewport(width, 900))
 		b.open("/snapshots")
 		before := eval[string](b, places)
@@ -111,7 +111,8 @@ const unfit = `(() => {
 	const room = (e) => {
 		const s = getComputedStyle(e);
 		pen.font = s.fontWeight + " " + s.fontSize + " " + s.fontFamily;
-		return e.clientWidth - parseFloat(s.paddingLeft) - parseFloat(s.paddingRight);
+		const clear = e.type === "search" ? parseFloat(s.fontSize) : 0; // the button that empties the field
+		return e.clientWidth - parseFloat(s.paddingLeft) - parseFloat(s.paddingRight) - clear;
 	};
 	const all = (selector, cut) => [...document.querySelectorAll(selector)]
 		.filter((e) => e.checkVisibility() && cut(e));
