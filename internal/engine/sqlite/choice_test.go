@@ -29,6 +29,7 @@ CREATE VIEW fine AS SELECT id FROM orders;
 CREATE VIEW broken AS SELECT * FROM nowhere;
 CREATE TRIGGER logging AFTER INSERT ON orders BEGIN INSERT INTO log VALUES (NEW.id + 100); END;
 CREATE TRIGGER named AFTER UPDATE ON orders BEGIN SELECT 'customer'; END;
+CREATE TRIGGER viewing AFTER DELETE ON orders BEGIN SELECT * FROM over; END;
 CREATE INDEX of_customer ON orders (customer);
 INSERT INTO customer VALUES (1, 'a', NULL), (2, 'b', 1);
 INSERT INTO log VALUES (1); INSERT INTO orders (customer, log) VALUES (1, 1), (2, NULL);
@@ -68,12 +69,12 @@ func TestChoice(t *testing.T) {
 		says        string
 	}{
 		"table": {engine.Choice{Exclude: []string{"Customer"}}, []string{"customer:", "customers:", "over:",
-			"CONSTRAINT"},
+			"CONSTRAINT", "viewing:"},
 			[]string{"fine:", "broken:", "logging:", "named:", "of_customer:",
 				"customer int  NOT NULL,",
 				"parent int REFERENCES orders, log int,"}, "omits the foreign key orders to customer and 1 more"},
 		"log": {engine.Choice{Exclude: []string{"l?g"}}, []string{"log:", "logging:", "FOREIGN KEY (log)"},
-			[]string{"CHECK (id > 0) )", "customers:", "named:", "CONSTRAINT two"}, "omits the trigger logging"},
+			[]string{"CHECK (id > 0) )", "customers:", "named:", "viewing:", "CONSTRAINT two"}, "omits the trigger logging"},
 		"data": {engine.Choice{ExcludeData: []string{"customer"}}, []string{"CONSTRAINT two"},
 			[]string{"customer:", "customers:", "REFERENCES customer (id)"},
 			"rows of the table customer"},

@@ -212,12 +212,14 @@ func (p *tableParser) columnConstraint(c *schema.Column) error {
 		return p.collate(&c.Collation, c.Name)
 	case p.accept("REFERENCES"):
 		return p.references([]string{c.Name})
-	case p.peek("DEFERRABLE"), p.peek("NOT"):
-		return p.deferrable()
 	case p.acceptAll("GENERATED", "ALWAYS", "AS"), p.accept("AS"):
 		return p.computed(c)
 	}
-	return errStatement
+	found, err := p.deferrable()
+	if !found {
+		return errStatement
+	}
+	return err
 }
 
 func (p *tableParser) constraintName() error {
@@ -405,7 +407,8 @@ func (p *tableParser) tableConstraint() error {
 		if err := p.references(columns); err != nil {
 			return err
 		}
-		return p.deferrable()
+		_, err = p.deferrable()
+		return err
 	case p.constraint != "": // a name without a constraint, which SQLite allows
 		return nil
 	}
@@ -534,22 +537,22 @@ func (p *tableParser) action() string {
 }
 
 // deferrable parses the clause that decides whether a foreign key is checked at the end of the
-// transaction.
-func (p *tableParser) deferrable() error {
+// transaction, if there is one.
+func (p *tableParser) deferrable() (found bool, err error) {
 	not := p.acceptAll("NOT", "DEFERRABLE")
 	if !not && !p.accept("DEFERRABLE") {
-		return nil
+		return false, nil
 	}
 	deferred := p.acceptAll("INITIALLY", "DEFERRED")
 	if !deferred {
 		p.acceptAll("INITIALLY", "IMMEDIATE")
 	}
 	if len(p.ForeignKeys) == 0 {
-		return errStatement
+		return true, errStatement
 	}
 	k := &p.ForeignKeys[len(p.ForeignKeys)-1]
 	k.Deferrable, k.InitiallyDeferred = !not, !not && deferred
-	return nil
+	return true, nil
 }
 
 // finish removes the constraints on computed columns and records them as programs. It also checks

@@ -428,7 +428,7 @@ func FuzzHostileSchemas(f *testing.F) {
 		"CREATE INDEX i ON t (a)", "CREATE TRIGGER tr AFTER UPDATE ON t BEGIN SELECT 1; END",
 		"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT)", "CREATE VIEW v AS SELECT 1", "load_extension('x')",
 		"CHECK (a > 1)", "DEFAULT 'x'", "GENERATED ALWAYS AS (1)", "REFERENCES t", "WITHOUT ROWID", "STRICT",
-		"PRIMARY KEY",
+		"PRIMARY KEY", "NOT", "NULL", "DEFERRABLE", "CONSTRAINT", "FOREIGN KEY (a)",
 		"COLLATE NOCASE", "WHERE a > 1", "é", "\\", "x'00'", "1e5", "EXPLAIN",
 	}
 	f.Add(byte(0), []byte{38, 20, 37})
@@ -453,5 +453,19 @@ func FuzzHostileSchemas(f *testing.F) {
 			t.Fatal(err)
 		}
 		m.attack(t, hostileDump(t, path))
+	})
+}
+
+// FuzzTableDefinition parses statements that SQLite might never have parsed, such as those of a
+// file that was changed by hand.
+func FuzzTableDefinition(f *testing.F) {
+	for _, text := range append(strings.Split(chooseFrom, ";\n"), "CREATE TABLE t (a NOT x)", "CREATE TABLE t (a NOT",
+		"CREATE TABLE t (a int REFERENCES t NOT x)", "CREATE TABLE t (a, CONSTRAINT c CONSTRAINT d)") {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if d, err := tableDefinition(text); err == nil && len(d.Columns) == 0 {
+			t.Errorf("%q has no columns", text)
+		}
 	})
 }

@@ -127,7 +127,7 @@ func inspect(ctx context.Context, db *sql.DB, samples int, o engine.Options) (en
 			len(t.Columns))}
 		if len(t.Columns) == 0 {
 			return c, snap.Invalid(fmt.Sprintf("the table %s is of a kind that this build of SQLite does not support",
-				t.Name), "mask the snapshot with a SQL file that drops the table")
+				s.Name), "mask the snapshot with a SQL file that drops the table")
 		}
 		for i, column := range t.Columns {
 			if s.Samples[i], err = sample(ctx, db, t.Name, column.Name, samples); err != nil {
@@ -466,8 +466,8 @@ func maskFailure(table string, err error) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeInvalid,
-		Detail: fmt.Sprintf("the masks of the table %s violate one of its constraints: %s", table,
-			strings.TrimSpace(err.Error())),
+		Detail: fmt.Sprintf("the masks of the table %s violate one of its constraints: %s",
+			charset.Readable(table), strings.TrimSpace(err.Error())),
 		Hint:  hint,
 		Cause: err,
 	}
@@ -595,7 +595,8 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 		err := rebuildIndex(ctx, tx, name)
 		if code(err) == codes.SQLITE_ERROR {
 			return snap.Invalid(
-				fmt.Sprintf("the full-text index %s cannot be rebuilt, and may contain words of masked values", name),
+				fmt.Sprintf("the full-text index %s cannot be rebuilt, and may contain words of masked values",
+					charset.Readable(name)),
 				"drop it with a SQL file instead")
 		}
 		if err != nil {

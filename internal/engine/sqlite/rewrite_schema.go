@@ -9,6 +9,7 @@ import (
 	codes "modernc.org/sqlite/lib"
 
 	"snap"
+	"snap/internal/engine/charset"
 )
 
 // rewriteSchema calls see with the SQL of every object of the schema. see can overwrite the SQL,
@@ -40,14 +41,15 @@ func rewriteSchema(ctx context.Context, tx *sql.Tx, see func(kind, name string, 
 		r, err := tx.ExecContext(ctx, "UPDATE sqlite_schema SET sql = ? WHERE type = ? AND name = ?", string(text),
 			e.kind, e.name)
 		if code(err) == codes.SQLITE_ERROR {
-			return snap.Invalid(fmt.Sprintf("the definition of the %s %s cannot be changed", e.kind, e.name),
-				"use schema_literals: stop, and change the definition in the database")
+			return snap.Invalid(fmt.Sprintf("the definition of the %s %s cannot be changed", e.kind,
+				charset.Readable(e.name)), "use schema_literals: stop, and change the definition in the database")
 		}
 		if err != nil {
 			return err
 		}
 		if n, err := r.RowsAffected(); err != nil || n != 1 {
-			return errors.Join(err, fmt.Errorf("the definition of %s has %d rows", e.name, n))
+			return errors.Join(err, fmt.Errorf("the definition of %s has %d rows",
+				charset.Readable(e.name), n))
 		}
 	}
 	if !writable {
