@@ -125,6 +125,32 @@ func TestTransformersNextToOneWithAnEqual(t *testing.T) {
 	}
 }
 
+// Of several transformers of a column, each is said to replace the one before it.
+func TestSeveralTransformersOfAColumn(t *testing.T) {
+	t.Parallel()
+	found, err := Greenmask("f", []byte("dump: {transformation: [{schema: s, name: t, transformers: ["+
+		"{name: RandomEmail, params: {column: c}}, {name: SetNull, params: {column: c}}, "+
+		"{name: RandomCompany, params: {column: c}}]}]}"), "x")
+	if err != nil || len(found.Left) != 2 {
+		t.Fatalf("%v, %+v", err, found)
+	}
+	for i, name := range []string{"SetNull", "RandomCompany"} {
+		if !strings.Contains(found.Left[i].Why, name+" is used instead of the one before it") {
+			t.Errorf("%s: %+v", name, found.Left[i])
+		}
+	}
+}
+
+// The error for a target's name says what is wrong with the name.
+func TestTargetNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"": "no name for the target", ".x": `starts with "."`} {
+		if _, err := Greenmask("f", []byte("dump: {}"), name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 // Only a reference with a default is reported: like snapcli's own, one with a message requires the
 // variable.
 func TestReferencesThatRequireAVariable(t *testing.T) {

@@ -32,9 +32,12 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 	if out.Name == "" {
 		out.Name = nameOf(out.Source)
 	}
-	if out.Name, err = snap.CleanTarget(out.Name); err != nil {
+	if out.Name == "" {
 		return Found{}, snap.Usage("the configuration has no name for the target",
 			"give it a name: --target NAME")
+	}
+	if out.Name, err = snap.CleanTarget(out.Name); err != nil {
+		return Found{}, err
 	}
 	g.target = out.Name
 	for _, t := range dump.get("transformation").list() {
@@ -277,7 +280,7 @@ func (g *greenmask) transformer(table string, t *tree) {
 			mask = toReferences(mask)
 		}
 		if !g.rules.set(table, column, mask) {
-			report("has several transformers: only the last one, %s, is used", name)
+			report("has several transformers: %s is used instead of the one before it", name)
 		}
 	}
 	if keep := params.get("keep_null"); keep != nil && keep.text == "false" {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -84,8 +85,8 @@ func Environment(kind snap.Engine, raw string) []string {
 	database, q := strings.TrimPrefix(u.Path, "/"), u.Query()
 	switch kind {
 	case snap.Postgres:
-		add("PGHOST", u.Hostname()+q.Get("host"))
-		add("PGPORT", u.Port()+q.Get("port"))
+		add("PGHOST", cmp.Or(q.Get("host"), u.Hostname()))
+		add("PGPORT", cmp.Or(q.Get("port"), u.Port()))
 		add("PGUSER", u.User.Username())
 		add("PGPASSWORD", password)
 		add("PGDATABASE", database)

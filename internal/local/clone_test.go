@@ -593,6 +593,8 @@ func TestEnvironment(t *testing.T) {
 				"PGSSLMODE=require"}},
 		{snap.Postgres, "postgres://me@/c1?host=%2Frun%2Fpg&port=5432",
 			[]string{"PGHOST=/run/pg", "PGPORT=5432", "PGUSER=me", "PGDATABASE=c1"}},
+		{snap.Postgres, "postgres://localhost:5432/c1?host=%2Frun%2Fpg&port=5433",
+			[]string{"PGHOST=/run/pg", "PGPORT=5433", "PGDATABASE=c1"}},
 		{snap.MySQL, "mysql://me:pw@127.0.0.1:3307/c1", []string{"MYSQL_HOST=127.0.0.1", "MYSQL_TCP_PORT=3307",
 			"MYSQL_USER=me", "MYSQL_PWD=pw", "MYSQL_DATABASE=c1"}},
 		{snap.SQLite, "sqlite:///tmp/c1.db", nil},
