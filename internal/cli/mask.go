@@ -17,7 +17,7 @@ func maskKey(key string) string {
 	return key[:8] + "…" + key[len(key)-4:]
 }
 
-var passwordInURL = regexp.MustCompile(`(://[^/?#@]*?:)[^/?#]*@`)
+var passwordInURL = regexp.MustCompile(`(^(?:\w*:)?[^/?#@:]*:|://[^/?#@]*?:)[^/?#]*@`)
 
 var passwordInQuery = regexp.MustCompile(`(?i)([?&](?:\w*password|secret|token|key|secret_key|access_key)=)[^&#]*`)
 

@@ -42,6 +42,8 @@ func TestHidePassword(t *testing.T) {
 		"sqlite:///tmp/a:b@c.db":                  "sqlite:///tmp/a:b@c.db",
 		"mysql://u:p${X}@h/d":                     "mysql://u:[hidden]@h/d",
 		"postgres://host/db":                      "postgres://host/db",
+		"postgres:me:secret@host/db":              "postgres:me:[hidden]@host/db",
+		"me:secret@host/db":                       "me:[hidden]@host/db",
 		"postgres://me:a:b@host/db?sslmode=allow": "postgres://me:[hidden]@host/db?sslmode=allow",
 	} {
 		if got := hidePassword(in); got != want {

@@ -362,6 +362,10 @@ func TestRedact(t *testing.T) {
 		"postgres://h/d?user=a@b":         "postgres://h/d?user=a@b",
 		"postgres://u@h/d?b=1&a=%zz":      "postgres://u@h/d?b=1",
 		"${URL}":                          "${URL}",
+		"postgres:u:secret@h/d":           "postgres://...",
+		"u:secret@h/d":                    "u://...",
+		"secret%zz":                       "...",
+		"sqlite:data/x.db":                "sqlite:data/x.db",
 
 		"postgres://u:${PW}@${HOST}:${PORT}/d?b=1&a=2&password=${PW}": "" +
 			"postgres://u:${PW}@${HOST}:${PORT}/d?b=1&a=2&password=${PW}",

@@ -153,7 +153,10 @@ func Redact(raw string) string {
 	}
 	u, err := parseURL(raw)
 	if err != nil {
-		scheme, _, _ := strings.Cut(raw, ":")
+		scheme, _, hasScheme := strings.Cut(raw, ":")
+		if !hasScheme {
+			return "..."
+		}
 		return scheme + "://..."
 	}
 	if u.User != nil {
@@ -171,12 +174,15 @@ func Redact(raw string) string {
 	return u.String()
 }
 
-// parseURL parses a database URL. It fails if a password with an unescaped /, ? or # may be in the
-// wrong part of the URL.
+// parseURL parses a database URL. It fails if a password may be in the wrong part of the URL: one
+// with an unescaped /, ? or #, or one in a URL without the two slashes.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err == nil && u.User == nil && u.Host != "" && strings.Contains(raw, "@") && !u.Query().Has("user") {
 		err = badURL("its password is not escaped")
+	}
+	if err == nil && u.Opaque != "" && strings.Contains(raw, "@") {
+		err = badURL("there is no // after its scheme")
 	}
 	return u, err
 }

@@ -246,13 +246,13 @@ func (a *Agent) reserve(target string) (*reserved, error) {
 		if err != nil {
 			return nil, diskError(err, "write the snapshot")
 		}
-		r.file, r.lock = file, flock.New(r.path+partSuffix)
+		r.file, r.lock = file, flock.New(r.path+partSuffix, flock.SetFlag(os.O_RDWR))
 		locked, err := r.lock.TryLock()
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.abandon()
 			return nil, diskError(err, "lock the snapshot")
 		}
-		if !locked { // another build has just removed the file as a leftover
+		if !locked { // another build removes the file as a leftover, or has just removed it
 			r.abandon()
 			continue
 		}

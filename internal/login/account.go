@@ -191,7 +191,7 @@ func (c *contents) use(cloudURL string, s Session) {
 // put replaces the account that has the session's name with s, at the same position.
 func (c *contents) put(cloudURL string, s Session) {
 	at := key(cloudURL)
-	if c.Sessions[at].Account() == s.Account() {
+	if inUse, ok := c.Sessions[at]; ok && inUse.Account() == s.Account() {
 		c.Sessions[at] = s
 		return
 	}

@@ -13,3 +13,14 @@ func TestLongLivedToken(t *testing.T) {
 		t.Errorf("it expires at %v", got)
 	}
 }
+
+// TestRefreshOfTheDefaultAccount: a new token replaces the old one of an account that is not in use.
+func TestRefreshOfTheDefaultAccount(t *testing.T) {
+	t.Parallel()
+	const url = "https://cloud.test"
+	c := contents{Sessions: map[string]Session{}, Others: map[string][]Session{key(url): {{RefreshToken: "old"}}}}
+	c.put(url, Session{RefreshToken: "new"})
+	if others := c.Others[key(url)]; len(c.Sessions) != 0 || len(others) != 1 || others[0].RefreshToken != "new" {
+		t.Errorf("the accounts are %+v", c)
+	}
+}

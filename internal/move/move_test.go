@@ -395,6 +395,33 @@ func TestBackUpMeetsADeletion(t *testing.T) {
 	ok(t, err)
 }
 
+// A resumed restore does not trust the objects that an earlier run left.
+func TestResumedRestoreVerifiesObjects(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	from, dir, to := embedded(t), t.TempDir(), t.TempDir()
+	seed(t, from.start(t, ""), 3)
+	b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir}, move.Progress{})
+	ok(t, err)
+	staging := filepath.Join(to, store.RestoringDir)
+	ok(t, os.CopyFS(filepath.Join(staging, "blobs"), os.DirFS(filepath.Join(dir, "blobs"))))
+	ok(t, os.WriteFile(filepath.Join(staging, "of"), []byte(b.Name), 0o600))
+	found, err := filepath.Glob(filepath.Join(staging, "blobs", "objects", "*", "*"))
+	ok(t, err)
+	damage(t, found[0])
+	_, err = move.Restore(ctx, dir, "", to, move.Progress{})
+	ok(t, err)
+	object, err := filepath.Rel(staging, found[0])
+	ok(t, err)
+	got, err := os.ReadFile(filepath.Join(to, object))
+	ok(t, err)
+	want, err := os.ReadFile(filepath.Join(dir, object))
+	ok(t, err)
+	if !bytes.Equal(got, want) {
+		t.Error("a damaged object was put in place")
+	}
+}
+
 // Any damage to a backup is detected, and nothing of it is restored.
 func TestDamagedBackupsAreRefused(t *testing.T) {
 	t.Parallel()

@@ -218,8 +218,8 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 		return err
 	}
 	err = everyObject(ctx, dir, b, p, func(ctx context.Context, o store.Object) error {
-		if size, err := to.Stat(ctx, o.Key); err == nil && size == o.Size {
-			return nil // an earlier run copied and verified it
+		if blob.Verify(ctx, to, o.Key, o.Size, o.SHA256) == nil {
+			return nil // an earlier run copied it
 		}
 		if err := copyObject(ctx, from, to, o); err != nil {
 			return cmp.Or(verifyObject(ctx, dir, from, o), err)

@@ -228,7 +228,8 @@ func (t *transfer) object(ctx context.Context, o store.Object) error {
 	return nil
 }
 
-// copyObject copies one object from one object store to another, and reads it again there.
+// copyObject copies one object from one object store to another, and reads it again there. It
+// removes a copy that is damaged, because a later run would take it for complete.
 func copyObject(ctx context.Context, from, to blob.Store, o store.Object) error {
 	r, err := from.Open(ctx, o.Key)
 	if errors.Is(err, snap.ErrNotFound) {
@@ -241,7 +242,11 @@ func copyObject(ctx context.Context, from, to blob.Store, o store.Object) error 
 	if err := to.Put(ctx, o.Key, r, o.Size, o.SHA256); err != nil {
 		return err
 	}
-	return blob.Verify(ctx, to, o.Key, o.Size, o.SHA256)
+	err = blob.Verify(ctx, to, o.Key, o.Size, o.SHA256)
+	if snap.CodeOf(err) == snap.CodeChecksumMismatch {
+		err = errors.Join(err, to.Delete(ctx, o.Key))
+	}
+	return err
 }
 
 // missing is the error for an object that the database names and the object store does not have.
