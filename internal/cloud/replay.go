@@ -65,10 +65,11 @@ type replay struct {
 }
 
 func (r *replay) read(lines io.Reader) error {
-	continues := r.end == 0
+	empty, continues := true, r.end == 0
 	scanner := bufio.NewScanner(lines)
 	scanner.Buffer(nil, 16<<20)
 	for scanner.Scan() {
+		empty = false
 		var e snap.AuditEntry
 		if err := json.Unmarshal(scanner.Bytes(), &e); err != nil {
 			return snap.Usage("a line of the export is not a line of an audit log",
@@ -89,7 +90,7 @@ func (r *replay) read(lines io.Reader) error {
 		}
 		continues = true
 	}
-	if err := scanner.Err(); err != nil || continues {
+	if err := scanner.Err(); err != nil || continues || empty {
 		return err
 	}
 	return r.refusal("the export", nil)

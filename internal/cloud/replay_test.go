@@ -77,6 +77,9 @@ func TestRevocationsAreReplayedAfterARestore(t *testing.T) {
 			t.Errorf("an export %s: %v", name, err)
 		}
 	}
+	if r, err := cloud.ReplayRevocations(ctx, st, org.OrgRef, strings.NewReader("")); err != nil || r.Lines != 0 {
+		t.Errorf("an empty export: %d lines, %v", r.Lines, err)
+	}
 	for _, want := range []string{
 		fmt.Sprintf("[%s org-wide %s group dba %s org-wide] [max@acme.test] 1", ended.ID, deleted.ID, deleted.ID),
 		"[] [] 0",

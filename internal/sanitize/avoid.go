@@ -38,12 +38,14 @@ func (a avoided) wrap(mask engine.Mask, name string, key []byte, limit int) engi
 		masked, null := mask(v)
 		for n := 1; !null && inLower(originals, masked); n++ {
 			switch {
-			case slices.Contains(formMasks, name) && n > redraws:
-				return redact(v), false
+			case n > redraws: // in a short list, all entries may be originals
+				word := cut(inventWord(from, v), limit)
+				if slices.Contains(formMasks, name) || inLower(originals, word) {
+					word = redact(v)
+				}
+				return word, false
 			case slices.Contains(formMasks, name):
 				masked, null = mask(masked)
-			case n > redraws: // in a short list, all entries may be originals
-				return cut(inventWord(from, v), limit), false
 			default:
 				masked, null = mask(v + "\x00" + strconv.Itoa(n))
 			}

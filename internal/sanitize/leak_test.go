@@ -233,6 +233,25 @@ func TestDrawnMasksAvoidOriginals(t *testing.T) {
 	}
 }
 
+// A word that is invented because every listed word is an original is no original either, even if
+// it must be short.
+func TestInventedWordsAvoidOriginals(t *testing.T) {
+	t.Parallel()
+	all := map[string]bool{}
+	for a := 'a'; a <= 'z'; a++ {
+		for b := 'a'; b <= 'z'; b++ {
+			all[string(a)+string(b)] = true
+		}
+	}
+	delete(all, "xx")
+	mask := avoided{"first_name": all}.wrap(func(string) (string, bool) { return "Jo", false }, "first_name", testKey, 2)
+	for _, v := range []string{"Al", "Ed", "Li"} {
+		if got, _ := mask(v); all[strings.ToLower(got)] {
+			t.Errorf("%s becomes %s", v, got)
+		}
+	}
+}
+
 // Masks that draw from lists also avoid originals inside values, even originals that were not
 // sampled: in documents, XML, arrays and composite values, and where they are the mask for other
 // parts.

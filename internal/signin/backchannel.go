@@ -45,7 +45,7 @@ func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 		s.log.WarnContext(r.Context(), "a logout token cannot be verified", "error", err)
 		s.writeProviderDown(w, "logout",
 			"the identity provider's metadata or keys cannot be read; try again in a moment")
-	case errors.Is(err, errLogoutToken), snap.CodeOf(err) == snap.CodeConflict:
+	case errors.Is(err, errLogoutToken):
 		s.count("logout", "refused")
 		s.log.WarnContext(r.Context(), "a logout token was refused", "address", s.address(r), "error", err)
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "the logout token is not valid")
@@ -64,14 +64,20 @@ func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 var errLogoutToken = errors.New("invalid logout token")
 
 // endByLogoutToken ends the sessions that a logout token names, in every organization for whose
-// client the token was issued. It returns their number.
+// client the token was issued. It returns their number. If that failed in one of the organizations
+// for now, it returns that error, and the same token can be sent again.
 func (s *Service) endByLogoutToken(ctx context.Context, raw string) (ended int, err error) {
 	refused, accepted := errLogoutToken, false
+	var failed error
 	for _, org := range s.orgs {
 		if org.oidc == nil || auth.NamedIssuer(raw) != org.provider.Issuer() {
 			continue // fetch no signing keys from a provider that did not issue the token
 		}
 		token, c, err := s.logoutToken(ctx, org, raw)
+		if errors.Is(err, auth.ErrProviderDown) {
+			failed = errors.Join(failed, err)
+			continue
+		}
 		if err != nil {
 			refused = errors.Join(refused, err)
 			continue
@@ -79,13 +85,17 @@ func (s *Service) endByLogoutToken(ctx context.Context, raw string) (ended int, 
 		ctx := snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))
 		n, err := s.store.EndByLogout(ctx, store.Logout{OrgID: org.ID, Issuer: token.Issuer, Subject: c.Subject,
 			SID: c.SID, Hash: auth.HashOf(org.Slug + " " + token.Issuer + " " + c.ID), Until: token.Expiry})
-		if err != nil {
-			return ended, err
+		switch {
+		case err == nil:
+			ended, accepted = ended+n, true
+		case snap.CodeOf(err) == snap.CodeConflict:
+			refused = errors.Join(refused, err)
+		default:
+			failed = errors.Join(failed, err)
 		}
-		ended, accepted = ended+n, true
 	}
-	if accepted {
-		return ended, nil
+	if failed != nil || accepted {
+		return ended, failed
 	}
 	return 0, refused
 }

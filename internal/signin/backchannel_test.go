@@ -129,6 +129,29 @@ func TestBackChannelLogoutOfOneClient(t *testing.T) {
 	}
 }
 
+// TestBackChannelLogoutOfTwoOrganizations: if a token cannot be verified for one of two
+// organizations with the same client, the provider sends it again, and then it counts there.
+func TestBackChannelLogoutOfTwoOrganizations(t *testing.T) {
+	t.Parallel()
+	h := &house{t: t, dir: t.TempDir(), clock: newClock(), log: &syncBuffer{}}
+	p := newIDP(t, h.clock)
+	h.open(storeIn(h), []signin.Organization{p.organization("acme"), p.organization("globex")})
+	mia := h.loginUpstream() // now acme has the provider's metadata and keys, and globex has neither
+	token := p.logout(nil)
+	p.lie(func(p *idp) { p.down = true })
+	if a := h.post("/upstream/logout", "logout_token", token); a.status != http.StatusServiceUnavailable {
+		t.Errorf("while the provider is down: %d %s", a.status, a.body)
+	}
+	if a := h.api(mia.access); a.status != http.StatusUnauthorized {
+		t.Errorf("the session after the logout: %d %s", a.status, a.body)
+	}
+	p.lie(func(p *idp) { p.down = false })
+	if a := h.post("/upstream/logout", "logout_token", token); a.status != http.StatusOK {
+		t.Errorf("when the provider answers again: %d %s", a.status, a.body)
+	}
+	wantError(t, h.post("/upstream/logout", "logout_token", token), "invalid_request")
+}
+
 func (h *house) loginUpstreamAs(p *idp, sid, subject, email string) tokens {
 	p.lie(func(p *idp) {
 		p.claims = map[string]any{"sid": sid, "sub": subject, "email": email}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -56,7 +57,9 @@ func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	mine, err := l.count(ctx, tx, " AND "+l.part+" = $"+strconv.Itoa(len(l.args)+1), l.mine)
+	next := len(l.args) + 1
+	inPart := fmt.Sprintf(" AND %s = $%d", l.part, next)
+	mine, err := l.count(ctx, tx, inPart, l.mine)
 	if err != nil {
 		return err
 	}
@@ -65,8 +68,8 @@ func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	}
 	// Dropping a tenth at a time keeps a flood from causing this search at every request.
 	_, err = tx.ExecContext(ctx, `DELETE FROM device_grants WHERE hash IN (
-		SELECT hash FROM device_grants WHERE `+l.part+` = $1 AND state = 'pending' AND opened_at IS NULL
-		ORDER BY created_at LIMIT $2)`, busiest, most/10+1)
+		SELECT hash FROM device_grants WHERE `+l.where+inPart+` AND opened_at IS NULL
+		ORDER BY created_at LIMIT $`+strconv.Itoa(next+1)+`)`, slices.Concat(l.args, []any{busiest, most/10 + 1})...)
 	return err
 }
 

@@ -17,23 +17,25 @@ func TestBusiestGivesUpItsOldestDeviceGrants(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before  []place // each adds a grant
 		opened  int     // that many of the first are opened
+		expired int     // that many of the first have expired
 		next    place
 		dropped []int // indexes of before
 		refused bool
 	}{
-		"room":                 {times(3, a1), 0, a1, nil, false},
-		"one address is full":  {times(4, a1), 0, a1, nil, true},
-		"its site has room":    {times(4, a1), 0, a2, nil, false},
-		"the busiest address":  {append(times(4, a1), times(2, a2)...), 0, a3, []int{0}, false},
-		"as busy itself":       {append(times(3, a1), times(3, a2)...), 0, a1, nil, true},
-		"what is opened stays": {append(times(4, a1), times(2, a2)...), 3, a3, []int{4}, false},
-		"everything is opened": {append(times(3, a1), times(3, a2)...), 6, a3, nil, true},
-		"the network is full": {append(append(times(3, a1), times(3, a2)...), times(2, b1)...), 0, b1, []int{0},
+		"room":                 {times(3, a1), 0, 0, a1, nil, false},
+		"one address is full":  {times(4, a1), 0, 0, a1, nil, true},
+		"its site has room":    {times(4, a1), 0, 0, a2, nil, false},
+		"the busiest address":  {append(times(4, a1), times(2, a2)...), 0, 0, a3, []int{0}, false},
+		"as busy itself":       {append(times(3, a1), times(3, a2)...), 0, 0, a1, nil, true},
+		"what is opened stays": {append(times(4, a1), times(2, a2)...), 3, 0, a3, []int{4}, false},
+		"what expired is not room": {append(append(times(2, a1), times(4, a1)...), times(2, a2)...), 0, 2, a3, []int{2},
 			false},
-		"all are full, and one gives": {append(append(times(4, a1), times(4, b1)...), append(times(3, x1), y1)...), 0,
-			y1,
-			[]int{0}, false},
-		"all are full, by the oldest": {append(append(times(4, x1), times(4, y1)...), times(4, z1)...), 0, w1, []int{0},
+		"everything is opened": {append(times(3, a1), times(3, a2)...), 6, 0, a3, nil, true},
+		"the network is full": {append(append(times(3, a1), times(3, a2)...), times(2, b1)...), 0, 0, b1, []int{0},
+			false},
+		"all are full, and one gives": {append(append(times(4, a1), times(4, b1)...), append(times(3, x1), y1)...), 0, 0,
+			y1, []int{0}, false},
+		"all are full, by the oldest": {append(append(times(4, x1), times(4, y1)...), times(4, z1)...), 0, 0, w1, []int{0},
 			false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,6 +49,9 @@ func TestBusiestGivesUpItsOldestDeviceGrants(t *testing.T) {
 				}, digest(code(i)), limits)
 			}
 			for i, p := range tc.before {
+				if i > 0 && i == tc.expired {
+					w.clock.Advance(10 * time.Minute)
+				}
 				w.ok(add(i, p))
 			}
 			for i := range tc.opened {
@@ -56,7 +61,7 @@ func TestBusiestGivesUpItsOldestDeviceGrants(t *testing.T) {
 			if refused := snap.CodeOf(err) == snap.CodeRateLimited; refused != tc.refused || !refused && err != nil {
 				t.Fatalf("the next one: %v, want refused %v", err, tc.refused)
 			}
-			for i := range tc.before {
+			for i := tc.expired; i < len(tc.before); i++ {
 				_, err := w.PendingDevice(w.ctx, code(i))
 				want := false
 				for _, d := range tc.dropped {
