@@ -244,7 +244,8 @@ func TestInventedWordsAvoidOriginals(t *testing.T) {
 		}
 	}
 	delete(all, "xx")
-	mask := avoided{"first_name": all}.wrap(func(string) (string, bool) { return "Jo", false }, "first_name", testKey, 2)
+	jo := func(string) (string, bool) { return "Jo", false }
+	mask := avoided{"first_name": all}.wrap(jo, "first_name", testKey, 2)
 	for _, v := range []string{"Al", "Ed", "Li"} {
 		if got, _ := mask(v); all[strings.ToLower(got)] {
 			t.Errorf("%s becomes %s", v, got)

@@ -28,15 +28,14 @@ func TestBusiestGivesUpItsOldestDeviceGrants(t *testing.T) {
 		"the busiest address":  {append(times(4, a1), times(2, a2)...), 0, 0, a3, []int{0}, false},
 		"as busy itself":       {append(times(3, a1), times(3, a2)...), 0, 0, a1, nil, true},
 		"what is opened stays": {append(times(4, a1), times(2, a2)...), 3, 0, a3, []int{4}, false},
-		"what expired is not room": {append(append(times(2, a1), times(4, a1)...), times(2, a2)...), 0, 2, a3, []int{2},
-			false},
+		"expired is not room":  {append(times(6, a1), times(2, a2)...), 0, 2, a3, []int{2}, false},
 		"everything is opened": {append(times(3, a1), times(3, a2)...), 6, 0, a3, nil, true},
 		"the network is full": {append(append(times(3, a1), times(3, a2)...), times(2, b1)...), 0, 0, b1, []int{0},
 			false},
-		"all are full, and one gives": {append(append(times(4, a1), times(4, b1)...), append(times(3, x1), y1)...), 0, 0,
-			y1, []int{0}, false},
-		"all are full, by the oldest": {append(append(times(4, x1), times(4, y1)...), times(4, z1)...), 0, 0, w1, []int{0},
-			false},
+		"all are full, and one gives": {append(append(times(4, a1), times(4, b1)...), append(times(3, x1), y1)...), 0,
+			0, y1, []int{0}, false},
+		"all are full, by the oldest": {append(append(times(4, x1), times(4, y1)...), times(4, z1)...), 0,
+			0, w1, []int{0}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

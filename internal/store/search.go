@@ -414,7 +414,7 @@ func (s *Store) matcher(ctx context.Context, c snap.Caller, v selection) (func(s
 	}
 	soon := map[int64]bool{}
 	if v.expiresSoon {
-		keys, err := s.expiringSoon(ctx, c, v.until, maxValues)
+		keys, err := s.expiringSoon(ctx, c, v.until, math.MaxInt)
 		if err != nil {
 			return nil, err
 		}

@@ -71,7 +71,7 @@ func (s *Store) checkQuotas(ctx context.Context, tx *sql.Tx, c snap.Caller, size
 		return tooManyUploads("you have", mine.Uploads)
 	}
 	if q.UserBytes > 0 && mine.Bytes+mine.Announced+size > q.UserBytes {
-		return noBytesLeft("you have", mine.Bytes+mine.Announced, size, q.UserBytes)
+		return noBytesLeft("you have already stored or announced", mine.Bytes+mine.Announced, size, q.UserBytes)
 	}
 	if q.OrgUploads == 0 && q.OrgBytes == 0 {
 		return nil
@@ -105,7 +105,7 @@ func (s *Store) checkStored(ctx context.Context, tx *sql.Tx, c snap.Caller, size
 
 func (q Quotas) checkOrgBytes(org Usage, size int64) error {
 	if q.OrgBytes > 0 && org.Bytes+size > q.OrgBytes {
-		return noBytesLeft("your organization has", org.Bytes, size, q.OrgBytes)
+		return noBytesLeft("your organization has already stored", org.Bytes, size, q.OrgBytes)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func tooManyUploads(who string, n int) error {
 func noBytesLeft(who string, used, size, limit int64) error {
 	return &snap.Error{
 		Code: snap.CodeQuota,
-		Detail: fmt.Sprintf("the snapshot has %d bytes, and %s already stored or announced %d of the %d bytes allowed",
+		Detail: fmt.Sprintf("the snapshot has %d bytes, and %s %d of the %d bytes allowed",
 			size, who, used, limit),
 		Hint: "delete snapshots that are no longer needed, or ask the service's operator to raise the quota",
 	}
