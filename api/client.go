@@ -127,6 +127,18 @@ func (c *Client) Snapshots(ctx context.Context, o ListOptions) (SnapshotPage, er
 	return call[SnapshotPage](ctx, c, http.MethodGet, "/snapshots"+o.query(), nil)
 }
 
+// Versions returns the snapshots of the organization, target and type of s among the n newest of
+// that target and type that the caller may see, newest first. Targets of other organizations can
+// have the same name.
+func (c *Client) Versions(ctx context.Context, s Snapshot, n int) ([]Snapshot, error) {
+	o := ListOptions{Target: s.Target, Type: s.Type, Limit: n}
+	if s.Received {
+		o.Filter = snap.FilterReceived
+	}
+	page, err := c.Snapshots(ctx, o)
+	return slices.DeleteFunc(page.Items, func(v Snapshot) bool { return v.Organization != s.Organization }), err
+}
+
 // Count is how many snapshots a listing has.
 type Count struct {
 	Count int  `json:"count"`

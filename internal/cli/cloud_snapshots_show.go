@@ -50,7 +50,7 @@ type cloudView struct {
 	Changes  *api.CardChanges `json:"changes,omitempty" doc:"what changed since the previous snapshot"`
 	Access   *api.Access      `json:"access,omitempty" doc:"who has access and why, if you may explain access"`
 	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"only for callers who are allowed to see them"`
-	Versions []version        `json:"versions,omitempty" doc:"visible snapshots of its target and type, newest first"`
+	Versions []version        `json:"versions,omitempty" doc:"newest snapshots of its organization, target and type"`
 }
 
 // version is one snapshot of a target.
@@ -83,11 +83,11 @@ func (c *connection) cloudDetails(ctx context.Context, id, search string) (v clo
 	if v.Snapshot, err = c.Snapshot(ctx, id); err != nil {
 		return v, err
 	}
-	versions, err := c.Snapshots(ctx, api.ListOptions{Target: v.Target, Type: v.Type, Limit: versionsShown})
+	versions, err := c.Versions(ctx, v.Snapshot, versionsShown)
 	if err != nil {
 		return v, err
 	}
-	for _, s := range versions.Items {
+	for _, s := range versions {
 		v.Versions = append(v.Versions, version{s.ID, s.Created, s.Size})
 	}
 	if v.Can != nil && v.Can.Explain {

@@ -135,11 +135,11 @@ func fieldsOf(v *visit) (all []look.Hidden) {
 // load loads the data of the rest of the page from the API.
 func (p *snapshotPage) load(ctx context.Context, c *api.Client) error {
 	sn := p.Card.Snapshot
-	versions, err := c.Snapshots(ctx, api.ListOptions{Target: sn.Target, Type: sn.Type, Limit: versionsShown})
+	versions, err := c.Versions(ctx, sn, versionsShown)
 	if err != nil {
 		return err
 	}
-	p.Sizes = look.Sizes(versions.Items, time.UTC)
+	p.Sizes = look.Sizes(versions, time.UTC)
 	if p.Card.Card != nil {
 		changes, err := c.CardChanges(ctx, sn.ID)
 		if err != nil {

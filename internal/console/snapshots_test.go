@@ -85,6 +85,24 @@ func TestEverybodyListsSnapshots(t *testing.T) {
 	}
 }
 
+// The plot of sizes has only snapshots of one organization, although another one has a target of the
+// same name.
+func TestSizesAreOfOneOrganization(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice, gary := c.As("alice@acme.test"), c.As("gary@globex.test")
+	var own, received api.Snapshot
+	for _, content := range []string{"first", "second"} {
+		own = c.PushAs(gary, "shop", snap.TypeSanitized, []byte(content))
+		received = c.PushAs(alice, "shop", snap.TypeSanitized, []byte(content))
+		_, err := alice.ShareOrg(t.Context(), received.ID, "globex", nil)
+		must(t, err)
+	}
+	for _, sn := range []api.Snapshot{own, received} {
+		visit(t, c, "gary@globex.test").get("/snapshots/"+sn.ID).must(t, 200, "2 snapshots of shop")
+	}
+}
+
 // The page of a snapshot has its card and says why the person sees it, for everybody who may see
 // it.
 func TestSnapshotsPage(t *testing.T) {

@@ -138,7 +138,7 @@ func (p snapshotPage) Here() string {
 func (s *Server) loadCloud(ctx context.Context, p *snapshotPage, q string, n int) error {
 	c, sn := s.cloud.client(), *p.Row.Cloud
 	var ways []api.AccessWay
-	var versions api.SnapshotPage
+	var versions []api.Snapshot
 	var changes api.CardChanges
 	var access api.Access
 	g, ctx := errgroup.WithContext(ctx)
@@ -154,10 +154,7 @@ func (s *Server) loadCloud(ctx context.Context, p *snapshotPage, q string, n int
 	load(func() (err error) { p.Card.SnapshotCard, err = c.Card(ctx, sn.ID, q, n); return err })
 	load(func() (err error) { ways, err = c.Why(ctx, sn.ID); return err })
 	load(func() (err error) { changes, err = c.CardChanges(ctx, sn.ID); return err })
-	load(func() (err error) {
-		versions, err = c.Snapshots(ctx, api.ListOptions{Target: sn.Target, Type: sn.Type, Limit: versionsShown})
-		return err
-	})
+	load(func() (err error) { versions, err = c.Versions(ctx, sn, versionsShown); return err })
 	explain := sn.Can != nil && sn.Can.Explain
 	if explain {
 		load(func() (err error) { access, err = c.Access(ctx, sn.ID, ""); return err })
@@ -167,7 +164,7 @@ func (s *Server) loadCloud(ctx context.Context, p *snapshotPage, q string, n int
 		return err
 	}
 	p.Mine, p.Card.Changes = look.Ways(ways, sn.Organization), &changes
-	p.Sizes = look.Sizes(versions.Items, s.o.Now().Location())
+	p.Sizes = look.Sizes(versions, s.o.Now().Location())
 	if changes.Previous != nil {
 		p.Card.Before = row{Cloud: changes.Previous}.Page()
 	}
