@@ -302,6 +302,12 @@ func TestSharesThatNeedACertificate(t *testing.T) {
 	list := u.get("/snapshots")
 	u.must(list, http.StatusOK, "valid certificate", `action="/cloud/`+masked.ID+`/share"`)
 	u.mustNot(list, "/cloud/"+raw.ID+`/share"`)
+	why := "The policy share_requires of your organization"
+	u.must(u.post("/cloud/"+masked.ID+"/share", url.Values{"shared": {"true"}}, "Fragment", "1"),
+		http.StatusForbidden, why)
+	// The end of an existing share is changed with the same form, although new shares are not offered.
+	u.must(u.post("/cloud/"+masked.ID+"/organizations", url.Values{"slug": {"globex"}, "from": {"dialog"}},
+		"Fragment", "1"), http.StatusForbidden, why, `role="alert"`)
 	for _, id := range []string{raw.ID, masked.ID} {
 		page := u.get("/cloud/" + id)
 		u.must(page, http.StatusOK, "valid certificate")
