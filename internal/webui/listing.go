@@ -331,10 +331,10 @@ func (s *Server) localPage(ctx context.Context, out *listing, here []local.Snaps
 // and if the page is not complete, by requesting the recorded IDs. A snapshot that the caller may
 // no longer see has no cloud copy.
 func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.SnapshotPage, complete bool) []row {
-	byID, bySum := map[string]*api.Snapshot{}, map[string]*api.Snapshot{}
+	byID, bySum := map[string]*api.Snapshot{}, map[content]*api.Snapshot{}
 	for i := range page.Items {
 		byID[page.Items[i].ID] = &page.Items[i]
-		bySum[page.Items[i].SHA256] = &page.Items[i]
+		bySum[content{page.Items[i].Target, page.Items[i].SHA256}] = &page.Items[i]
 	}
 	rows := make([]row, len(here))
 	asked := map[string][]int{} // rows by their recorded ID, if it is not on the page
@@ -343,7 +343,7 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 		rows[i].Local = l
 		id := l.Cloud[s.cloud.base()]
 		if rows[i].Cloud = byID[id]; rows[i].Cloud == nil {
-			rows[i].Cloud = bySum[l.SHA256]
+			rows[i].Cloud = bySum[content{l.Target, l.SHA256}]
 		}
 		if rows[i].Cloud == nil && id != "" && !complete {
 			asked[id] = append(asked[id], i)
@@ -365,13 +365,17 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 
 // copies finds the local copies of cloud snapshots.
 type copies struct {
-	byID, bySum map[string]*local.Snapshot
+	byID  map[string]*local.Snapshot
+	bySum map[content]*local.Snapshot
 }
 
+// content identifies the copies of a snapshot. The same file can belong to several targets.
+type content struct{ target, sha256 string }
+
 func copiesOf(here []local.Snapshot, base string) copies {
-	c := copies{byID: map[string]*local.Snapshot{}, bySum: map[string]*local.Snapshot{}}
+	c := copies{byID: map[string]*local.Snapshot{}, bySum: map[content]*local.Snapshot{}}
 	for i := range here {
-		c.bySum[here[i].SHA256] = &here[i]
+		c.bySum[content{here[i].Target, here[i].SHA256}] = &here[i]
 		if id := here[i].Cloud[base]; id != "" {
 			c.byID[id] = &here[i]
 		}
@@ -383,5 +387,5 @@ func (c copies) of(s api.Snapshot) *local.Snapshot {
 	if l := c.byID[s.ID]; l != nil {
 		return l
 	}
-	return c.bySum[s.SHA256]
+	return c.bySum[content{s.Target, s.SHA256}]
 }

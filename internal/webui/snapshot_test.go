@@ -61,6 +61,14 @@ func TestSnapshotPages(t *testing.T) {
 			"because you pushed it", "Nobody has pulled it yet", "--snapshot-id "+pushed.Items[0].ID,
 			c.URL+"/snapshots/"+pushed.Items[0].ID, "customers")
 	}
+	// The same file of another target is another snapshot.
+	file, err := os.ReadFile(here[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := c.PushAs(c.As("mia@acme.test"), "copy", here[0].Type, file)
+	u.must(u.get("/cloud/"+other.ID), http.StatusOK, ">cloud</span>", "/cloud/"+other.ID+"/pull")
+
 	onPage := url.Values{"shared": {"true"}, "back": {cloud}}
 	u.must(u.post(cloud+"/share", onPage, "Fragment", "1"), http.StatusOK, `<div id="snapshot"`, `aria-pressed="true"`,
 		"everyone in acme", ">Undo<")
