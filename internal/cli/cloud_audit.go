@@ -64,6 +64,9 @@ To find out who could see a snapshot on a given day, use
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all entries")
 	cmd.Flags().BoolVar(&f.verify, "verify", false, "prove that no entry was changed or removed")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all", "verify")
+	for _, flag := range []string{"snapshot", "actor", "action", "since", "until"} {
+		cmd.MarkFlagsMutuallyExclusive(flag, "verify")
+	}
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeIDs)
 	_ = cmd.RegisterFlagCompletionFunc("action",
 		cobra.FixedCompletions(auditActions(), cobra.ShellCompDirectiveNoFileComp))
