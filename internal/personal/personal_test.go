@@ -212,6 +212,23 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// Coordinates are recognized as a pair of numbers, and as points in WKT and EWKT.
+func TestCoordinates(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[string]bool{
+		"52.5200, 13.4050": true, "(52.5200;13.4050)": true, "POINT(13.4 52.5)": true, "Point (13.4 52.5)": true,
+		"POINT Z (13.4 52.5 34)": true, "POINT ZM(13.4 52.5 34 1)": true, "POINTM(13.4 52.5 1)": true,
+		"SRID=4326;POINT(13.4 52.5)": true, "srid = 4326; point z (13.4 52.5 34)": true,
+		"MULTIPOINT ((13.4 52.5), (2.35 48.85))": true, "SRID=4326;MULTIPOINT(13.4 52.5)": true,
+		"200.5200, 13.4050": false, "1.50, 2.50": false, "POINT EMPTY": false, "pointless (really)": false,
+		"SRID=4326": false, "see POINT(13.4 52.5)": false,
+	} {
+		if got := isCoordinates(v); got != want {
+			t.Errorf("isCoordinates(%q) = %v", v, got)
+		}
+	}
+}
+
 // The comment of a column and the keys of its documents count like names. Paths
 // of documents are shown, and keys that can be data are not.
 func TestCommentsAndDocuments(t *testing.T) {

@@ -106,6 +106,8 @@ var (
 	phoneForm = regexp.MustCompile(`^(\+|00)?[0-9(][0-9 ()./-]{6,}[0-9]$`)
 	ibanForm  = regexp.MustCompile(`^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$`)
 	pairForm  = regexp.MustCompile(`^\(?\s*(-?[0-9]{1,3}\.[0-9]{3,})\s*[,; ]\s*(-?[0-9]{1,3}\.[0-9]{3,})\s*\)?$`)
+	// pointForm matches points in WKT and, with a reference system at the start, in EWKT.
+	pointForm = regexp.MustCompile(`(?i)^(srid *= *[0-9]+ *; *)?(multi)?point *(z|m|zm)? *\(`)
 	// keyForm matches keys of well-known services by their prefixes, PEM keys and certificates, SSH
 	// public keys, JSON Web Tokens (RFC 7519), and URLs that contain a password.
 	keyForm = regexp.MustCompile(`^(sk|pk|rk)_(live|test)_[0-9A-Za-z]{10,}|^gh[pousr]_[0-9A-Za-z]{20,}|` +
@@ -260,7 +262,7 @@ func digits(v string) string {
 func isCoordinates(v string) bool {
 	m := pairForm.FindStringSubmatch(v)
 	if m == nil {
-		return strings.HasPrefix(v, "POINT(") || strings.HasPrefix(v, "POINT (")
+		return pointForm.MatchString(v)
 	}
 	a, _ := strconv.ParseFloat(m[1], 64)
 	b, _ := strconv.ParseFloat(m[2], 64)

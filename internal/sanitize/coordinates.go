@@ -21,7 +21,7 @@ var coordinateForm = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
 
 // coordinateWords are the words that belong to coordinates. Other words are redacted.
 var coordinateWords = regexp.MustCompile(
-	`(?i)^(point|srid|type|coordinates|lat|latitude|lng|lon|long|longitude|[nsewzm])$`)
+	`(?i)^((multi)?point(z|m|zm)?|zm|srid|type|coordinates|lat|latitude|lng|lon|long|longitude|[nsewzm])$`)
 
 var wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\pL\p{Co}]+`) })
 

@@ -272,6 +272,12 @@ func TestNetworksPlacesAndDocuments(t *testing.T) {
 		{"coordinates", "text", "SRID=4326;POINT(13.4 52.5)", func(v string) bool {
 			return strings.HasPrefix(v, "SRID=4326;POINT(13.")
 		}},
+		{"coordinates", "text", "MULTIPOINT ZM ((13.4 52.5 34 1))", func(v string) bool {
+			return strings.HasPrefix(v, "MULTIPOINT ZM ((13.")
+		}},
+		{"coordinates", "text", "POINTM(13.4 52.5 1)", func(v string) bool {
+			return strings.HasPrefix(v, "POINTM(13.")
+		}},
 		{"coordinates", "point", "(13.4,52.5)", func(v string) bool { return strings.HasPrefix(v, "(13.") }},
 		{"user_name", "text", "maria.meyer", func(v string) bool { return strings.Contains(v, "_") }},
 		{"redact", "jsonb", `{"email": "maria@x.example", "n": 17, "ok": true}`, func(v string) bool {
