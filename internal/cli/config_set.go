@@ -50,10 +50,10 @@ func (a *app) configSetCommand() *cobra.Command {
 		Use:   "set KEY VALUE",
 		Short: "Change one setting in the config file",
 		Long: `Set writes one setting into the config file and leaves the rest of the file
-unchanged, comments included. Separate the entries of a list with commas; grants
-takes a single statement, because statements contain commas. The value is
-checked first: an invalid one changes nothing. An empty value ('') removes the
-setting.
+unchanged, comments included. Separate the entries of a list with commas, and
+the statements of grants with semicolons. An entry that contains this separator
+can only be written with ` + "`snapcli config edit`" + `. The value is checked first: an
+invalid one changes nothing. An empty value ('') removes the setting.
 
 If the value is -, it is read from standard input, so that a secret does not get
 into the history of your shell.`,

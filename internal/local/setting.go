@@ -15,7 +15,8 @@ import (
 // Setting is one value of the configuration.
 type Setting struct {
 	Key string // such as cloud.url or targets.shop.source
-	// Value is the effective value. The entries of a list are separated by commas; checks are JSON.
+	// Value is the effective value. The entries of a list are separated by commas, and grants by
+	// semicolons; checks are JSON.
 	Value  string
 	Origin string // "file", "environment" or "default"
 }
@@ -102,7 +103,7 @@ func (a *Agent) Setting(key string) (Setting, error) {
 func (f *configFile) setting(path []string) Setting {
 	s := Setting{Key: strings.Join(path, "."), Origin: f.origin(strings.Join(path, keyDelim))}
 	if v := valueAt(reflect.ValueOf(f.config), path); v.IsValid() {
-		s.Value = textOf(v)
+		s.Value = textOf(s.Key, v)
 	}
 	return s
 }
@@ -282,11 +283,8 @@ func parseSetting(key, text string, kind reflect.Type) (any, error) {
 		}
 		return v, nil
 	case reflect.Slice:
-		if strings.HasSuffix(key, ".grants") { // one statement, which can contain commas
-			return []string{text}, nil
-		}
 		list := []string{}
-		for _, entry := range strings.Split(text, ",") {
+		for _, entry := range strings.Split(text, separator(key)) {
 			if entry = strings.TrimSpace(entry); entry != "" {
 				list = append(list, entry)
 			}
@@ -299,17 +297,25 @@ func parseSetting(key, text string, kind reflect.Type) (any, error) {
 	return text, nil
 }
 
-// textOf formats a value as typed on the command line.
-func textOf(v reflect.Value) string {
+// separator returns the text between two entries of a list. Statements contain commas.
+func separator(key string) string {
+	if strings.HasSuffix(key, ".grants") {
+		return ";"
+	}
+	return ","
+}
+
+// textOf formats the value of a key as typed on the command line.
+func textOf(key string, v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
 			return ""
 		}
-		return textOf(v.Elem())
+		return textOf(key, v.Elem())
 	case reflect.Slice:
 		if list, ok := v.Interface().([]string); ok {
-			return strings.Join(list, ",")
+			return strings.Join(list, separator(key))
 		}
 		text, _ := yaml.MarshalWithOptions(v.Interface(), yaml.JSON()) // every Check can be written
 		return strings.TrimSpace(string(text))

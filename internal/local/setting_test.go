@@ -51,6 +51,10 @@ func TestSetKeepsTheFile(t *testing.T) {
 		"a statement with commas": {"targets: {shop: {destination: postgres://host/dev}}\n", "targets.shop.grants",
 			"GRANT SELECT ON a,b TO c",
 			"targets: {shop: {destination: postgres://host/dev, grants: [\"GRANT SELECT ON a,b TO c\"]}}\n"},
+		"several statements": {"targets: {shop: {destination: postgres://host/dev}}\n", "targets.shop.grants",
+			"GRANT SELECT ON a,b TO c;GRANT d TO e",
+			"targets: {shop: {destination: postgres://host/dev, " +
+				"grants: [\"GRANT SELECT ON a,b TO c\", GRANT d TO e]}}\n"},
 		"a list in brackets": {"postgres_tools: [\"/a\"] # mine\n", "postgres_tools", "/b",
 			"postgres_tools: [/b] # mine\n"},
 		"no line end": {"cloud: {url: https://old.example}", "cloud.url", "https://c.example",
