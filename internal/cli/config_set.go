@@ -81,7 +81,7 @@ into the history of your shell.`,
 					return &snap.Error{Code: snap.CodeUsage, Detail: "standard input is empty",
 						Hint: "send the value to standard input, for example with < key.txt", Cause: err}
 				}
-			case key == "cloud.api_key":
+			case key == "cloud.api_key" && value != "":
 				a.warn("the key may now be in your shell's history; use - to read it from standard input")
 			}
 			variable, err := agent.Set(key, value)
