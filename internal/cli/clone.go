@@ -170,7 +170,8 @@ func (a *app) ensureSnapshot(ctx context.Context, agent *local.Agent, target str
 		return err
 	}
 	if !pull {
-		if !a.canAsk() {
+		_, maybeID := snap.CleanIDPrefix(o.Snapshot)
+		if o.Snapshot != "" && !maybeID || !a.canAsk() { // names are not resolved in the cloud
 			return err
 		}
 		if agreed, askErr := a.askYesNo(ctx, err.Error()+". Pull it?", "It comes from "+agent.Config().Cloud.URL+

@@ -66,7 +66,12 @@ func TestCloneAsksToPull(t *testing.T) {
 			t.Errorf("%+v: %d, %q, %s", at, code, out, said)
 		}
 	}
-	code, out, said := do("mia", "y\n", true, "clone", "shop")
+	// Names are not resolved in the cloud, so a pull by name could not succeed.
+	code, out, said := do("mia", "y\n", true, "clone", "shop", "--snapshot", list.Items[0].Name)
+	if code != missing || strings.Contains(said, "Pull it?") {
+		t.Errorf("by name: %d, %q, %s", code, out, said)
+	}
+	code, out, said = do("mia", "y\n", true, "clone", "shop")
 	if code != 0 || !strings.HasPrefix(out, "sqlite://") || !strings.Contains(said, "every byte verified") {
 		t.Errorf("%d, %q, %s", code, out, said)
 	}
