@@ -118,12 +118,15 @@ func onlyTarget(agent *local.Agent, named []string) (string, error) {
 	if len(named) > 0 {
 		return named[0], nil
 	}
-	all := agent.Targets()
-	if len(all) != 1 {
-		return "", snap.Usage(fmt.Sprintf("there are %s, so run needs the name of one",
-			snap.Plural(len(all), "target", "targets")), "use it as: snapcli run TARGET -- COMMAND")
+	switch all := agent.Targets(); len(all) {
+	case 0:
+		return "", snap.Usage("there are no targets yet", addTargetHint)
+	case 1:
+		return all[0].Name, nil
+	default:
+		return "", snap.Usage(fmt.Sprintf("there are %d targets, so run needs the name of one", len(all)),
+			"use it as: snapcli run TARGET -- COMMAND")
 	}
-	return all[0].Name, nil
 }
 
 // refill makes new warm copies in the background. The returned function stops it and waits for it

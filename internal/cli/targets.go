@@ -35,6 +35,9 @@ file.`,
 	return cmd
 }
 
+// addTargetHint says how to add a target.
+const addTargetHint = "add one with `snapcli targets add NAME --source URL`"
+
 // targetView is the output form of a target, without passwords.
 type targetView struct {
 	Name        string `json:"name"`
@@ -77,7 +80,7 @@ func (a *app) printTargets(list []local.Target) error {
 		return nil
 	}
 	if len(list) == 0 {
-		a.note("there are no targets yet; add one with `snapcli targets add NAME --source URL`")
+		a.note("there are no targets yet; " + addTargetHint)
 		return nil
 	}
 	t := a.newTable(column{title: "Target", least: 8, weight: 2}, column{title: "Source", least: 12},
