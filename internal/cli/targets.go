@@ -48,11 +48,16 @@ type targetView struct {
 	Production  bool   `json:"production"`
 	Rules       string `json:"sanitize_rules,omitempty"`
 	SQL         string `json:"sanitize_sql,omitempty"`
+	Prove       *bool  `json:"sanitize_prove,omitempty" doc:"load masked copies as a test; absent means if possible"`
 
 	EncryptTo []string    `json:"encrypt_to,omitempty" doc:"public keys, or files of them"`
 	Subset    *limitsView `json:"subset,omitempty" doc:"limits on the rows of its snapshots"`
 	AfterLoad string      `json:"after_load,omitempty" doc:"SQL that a load runs before it replaces the destination"`
 	Grants    []string    `json:"grants,omitempty" doc:"GRANT statements that a load runs at its end"`
+	Clones    *clonesView `json:"clones,omitempty" doc:"limits on its clones"`
+	Schedule  string      `json:"schedule,omitempty" doc:"when the agent takes a snapshot, in the syntax of cron"`
+	TimeZone  string      `json:"time_zone,omitempty" doc:"of the schedule; absent means UTC"`
+	Checks    []checkView `json:"checks,omitempty" doc:"queries that must hold before the agent pushes a masked copy"`
 
 	choiceView
 	reachView
@@ -60,11 +65,17 @@ type targetView struct {
 
 func viewTarget(t local.Target) targetView {
 	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), hidePassword(t.Scratch), t.Jobs,
-		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil, t.AfterLoad, t.Grants,
-		viewChoice(t.Choice()), viewReach(t)}
+		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.Sanitize.Prove, t.EncryptTo, nil, t.AfterLoad, t.Grants,
+		nil, t.Schedule, t.TimeZone, nil, viewChoice(t.Choice()), viewReach(t)}
 	if limits(t.Subset) != "" {
 		v.Subset = &limitsView{Where: t.Subset.Where, Percent: t.Subset.Percent, Rows: t.Subset.Rows,
 			MaxSize: t.Subset.MaxSize}
+	}
+	if t.Clones != (local.ClonesSpec{}) {
+		v.Clones = &clonesView{t.Clones.Max, t.Clones.TTL, t.Clones.Warm}
+	}
+	for _, c := range t.Checks {
+		v.Checks = append(v.Checks, checkView{c.SQL, c.Expect})
 	}
 	return v
 }
@@ -98,4 +109,17 @@ type limitsView struct {
 	Percent float64           `json:"percent,omitempty" doc:"percentage taken from tables without a condition"`
 	Rows    int64             `json:"rows,omitempty" doc:"maximum number of rows, instead of where and percent"`
 	MaxSize string            `json:"max_size,omitempty" doc:"maximum size, instead of where and percent"`
+}
+
+// clonesView limits the clones of a target.
+type clonesView struct {
+	Max  int    `json:"max,omitempty" doc:"how many may exist at once"`
+	TTL  string `json:"ttl,omitempty" doc:"default lifetime of a clone, such as 2h"`
+	Warm int    `json:"warm,omitempty" doc:"copies that are kept ready for snapcli run"`
+}
+
+// checkView is a check of a masked copy.
+type checkView struct {
+	SQL    string `json:"sql"`
+	Expect string `json:"expect" doc:"value that the query must return"`
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -36,10 +37,16 @@ func (a *app) targetShowCommand() *cobra.Command {
 			if v.Production {
 				production = "yes: load refuses the destination unless forced"
 			}
+			prove := ""
+			if v.Prove != nil {
+				prove = yesNo(*v.Prove)
+			}
 			a.fields("Name", v.Name, "Source", v.Source, "Destination", v.Destination, "Scratch", v.Scratch,
-				"Jobs", jobs, "Production", production, "Rules", v.Rules, "SQL", v.SQL,
+				"Jobs", jobs, "Production", production, "Rules", v.Rules, "SQL", v.SQL, "Prove", prove,
 				"Encrypt to", strings.Join(v.EncryptTo, ", "), "Subset", limits(t.Subset),
-				"Objects", choiceOf(t.Choice()), "After load", t.AfterLoad, "Grants", strings.Join(t.Grants, "; "))
+				"Objects", choiceOf(t.Choice()), "After load", t.AfterLoad, "Grants", strings.Join(t.Grants, "; "),
+				"Clones", clonesText(t.Clones), "Schedule", v.Schedule, "Time zone", v.TimeZone,
+				"Checks", checksText(t.Checks))
 			for _, s := range v.settings() {
 				a.fields(s[0], s[1])
 			}
@@ -48,4 +55,28 @@ func (a *app) targetShowCommand() *cobra.Command {
 	}
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// clonesText describes the limits on a target's clones. It returns "" if none is configured.
+func clonesText(c local.ClonesSpec) string {
+	var parts []string
+	if c.Max > 0 {
+		parts = append(parts, fmt.Sprintf("at most %d", c.Max))
+	}
+	if c.TTL != "" {
+		parts = append(parts, "lifetime "+c.TTL)
+	}
+	if c.Warm > 0 {
+		parts = append(parts, fmt.Sprintf("%d kept warm", c.Warm))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checksText describes a target's checks, each with its query on one line.
+func checksText(checks []local.Check) string {
+	var parts []string
+	for _, c := range checks {
+		parts = append(parts, strings.Join(strings.Fields(c.SQL), " ")+" must return "+c.Expect)
+	}
+	return strings.Join(parts, "; ")
 }
