@@ -162,24 +162,24 @@ func plannedChanges(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare
 // every other share ends as well.
 func describeUnshare(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 	c := shareChange{Changed: e.Changed}
-	end, now := "is no longer shared", " now"
-	if dry {
-		end, now = "would no longer be shared", ""
+	end, can, now := "is no longer shared", "can", " now"
+	if dry && e.Changed {
+		end, can, now = "would no longer be shared", "could", ""
 	}
-	with, then := "org-wide", remainingViewers(s)+" can see it"+now
+	with, then := "org-wide", fmt.Sprintf("%s %s see it%s", remainingViewers(s), can, now)
 	c.Share, c.With = "org-wide", s.Organization
 	switch e.Kind {
 	case "group":
 		with = "with the group " + nameWithID(e.GroupName, e.GroupID)
-		then = "its members can no longer see it, unless another share or their role gives them access"
+		then = "its members " + can + " no longer see it, unless another share or their role gives them access"
 		c.Share, c.With = "group", e.GroupID
 	case "organization":
-		with, then = "with the organization "+e.OrgSlug, "nobody there can see it"+now
+		with, then = "with the organization "+e.OrgSlug, "nobody there "+can+" see it"+now
 		c.Share, c.With = "organization", e.OrgSlug
 	default:
 		if all {
 			s.Groups, s.Orgs = 0, 0
-			then = remainingViewers(s) + " can see it" + now
+			then = fmt.Sprintf("%s %s see it%s", remainingViewers(s), can, now)
 		}
 		if !e.Changed {
 			c.Text = fmt.Sprintf("%s was not shared org-wide: %s", s.Name, then)
