@@ -126,7 +126,8 @@ func (a *app) tryDatabase(raw string, check func(url string) []local.DatabaseChe
 	}
 	if hasPassword(raw) {
 		return snap.Usage("the URL contains a password, which would be written into the config file",
-			"write it as ${NAME}, and set that variable; or omit it and use ~/.pgpass")
+			"write it as ${NAME}, and set that variable; or omit it and use ~/.pgpass (PostgreSQL) "+
+				"or ~/.my.cnf (MySQL)")
 	}
 	x := &examination{app: a}
 	for _, c := range check(raw) {

@@ -46,8 +46,8 @@ func TestInit(t *testing.T) {
 	if err := a.askForTarget(t.Context(), ""); err != nil {
 		t.Fatalf("%v, said %s", err, said())
 	}
-	for _, part := range []string{"it has no scheme", "contains a password", "there is no database",
-		"Which database may `snapcli load` replace?", "Take the first snapshot now?"} {
+	for _, part := range []string{"it has no scheme", "contains a password", "~/.my.cnf (MySQL)",
+		"there is no database", "Which database may `snapcli load` replace?", "Take the first snapshot now?"} {
 		if !strings.Contains(said(), part) {
 			t.Errorf("%q is missing in %s", part, said())
 		}
