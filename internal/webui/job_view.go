@@ -176,7 +176,7 @@ func (s *Server) dismissJob(w http.ResponseWriter, r *http.Request) error {
 func jobID(r *http.Request) (int, error) {
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil {
-		return 0, errNoJob(0)
+		return 0, errNoJob(strconv.Quote(r.PathValue("id")))
 	}
 	return id, nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -210,7 +211,7 @@ func (js *jobs) stopOne(id int) error {
 			return nil
 		}
 	}
-	return errNoJob(id)
+	return errNoJob(strconv.Itoa(id))
 }
 
 // dismiss removes an ended job from the corner of the pages.

@@ -202,7 +202,9 @@ func TestAJobThatFailsSaysWhy(t *testing.T) {
 		t.Errorf("sent:\n%s", sent)
 	}
 	u.must(u.post("/targets/nothing/build", url.Values{}, "Fragment", "1"), http.StatusNotFound, "Not found")
-	u.must(u.post("/jobs/77/cancel", url.Values{}, "Fragment", "1"), http.StatusNotFound)
+	u.must(u.post("/jobs/77/cancel", url.Values{}, "Fragment", "1"), http.StatusNotFound, "There is no job 77.")
+	u.must(u.post("/jobs/first/cancel", url.Values{}, "Fragment", "1"), http.StatusNotFound,
+		"There is no job &#34;first&#34;.")
 }
 
 // A job keeps running when no page is open, can be canceled, and does not run twice at once.

@@ -3,7 +3,6 @@ package webui
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -496,8 +495,8 @@ func errAlreadyRunning(title string) error {
 		Hint: "wait for it, or cancel it on the Jobs page"}
 }
 
-func errNoJob(id int) error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no job " + strconv.Itoa(id),
+func errNoJob(id string) error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no job " + id,
 		Hint: "see the latest jobs on the Jobs page"}
 }
 
