@@ -41,7 +41,7 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 
 // hintUnknownGroups extends the hint of a refusal with code forbidden: it says why the caller's
 // groups are unknown and what to do, because the caller's role may depend on the groups. It returns
-// other errors unchanged, and every error if the groups are known.
+// other errors unchanged. If the groups are known, it returns every error unchanged.
 func hintUnknownGroups(c Caller, refusal error) error {
 	var e *Error
 	if !c.GroupsUnknown || c.GroupsWhy == "" || !errors.As(refusal, &e) || e.Code != CodeForbidden {

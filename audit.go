@@ -28,7 +28,7 @@ const (
 	AuditDeleteRefused  AuditAction = "snapshot.delete_refused"
 	AuditDeclineRefused AuditAction = "snapshot.decline_refused"
 	// AuditOrgClosed, AuditOrgOpened and AuditPolicy record a changed configuration: the
-	// organization is no longer listed, is listed again, or has another policy.
+	// organization is no longer in it, is in it again, or has another policy.
 	AuditOrgClosed AuditAction = "organization.closed"
 	AuditOrgOpened AuditAction = "organization.opened"
 	AuditPolicy    AuditAction = "organization.policy_changed"
@@ -108,7 +108,7 @@ func (a AuditAction) Historic() bool {
 
 // AuditDetail holds fields that only some actions have.
 type AuditDetail struct {
-	Target       string     `json:"target,omitempty"`       // the snapshot's
+	Target       string     `json:"target,omitempty"`       // of the snapshot, channel or retention rule
 	Name         string     `json:"name,omitempty"`         // the snapshot's, key's or session's
 	Owner        string     `json:"owner,omitempty"`        // of a pushed or cross-org shared snapshot
 	OrgWide      bool       `json:"org_wide,omitempty"`     // set for an org-wide share
@@ -125,9 +125,9 @@ type AuditDetail struct {
 	Policy       string     `json:"policy,omitempty"`       // the organization's new policy, as JSON
 	Role         Role       `json:"role,omitempty"`         // new role of the affected user
 	Groups       []string   `json:"groups,omitempty"`       // IDs of the new groups of the affected user
-	Kind         string     `json:"kind,omitempty"`         // kind of the key or session
+	Kind         string     `json:"kind,omitempty"`         // of the key or session, or the channel's type
 	Disabled     bool       `json:"disabled,omitempty"`
-	Channel      int64      `json:"channel,omitempty"`   // ID of the channel that shared the snapshot
+	Channel      int64      `json:"channel,omitempty"`   // ID of the channel; of a share, the one that made it
 	KeepLast     int        `json:"keep_last,omitempty"` // of the retention rule, like KeepDays
 	KeepDays     int        `json:"keep_days,omitempty"`
 	PublicKey    string     `json:"public_key,omitempty"` // the key whose certificates are now accepted or refused

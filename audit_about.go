@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// About summarizes an entry's subject and details in a few words. moment and size format times and
-// sizes.
+// About summarizes an entry's subject and details in a few words. The functions moment and size
+// format times and sizes.
 func (e AuditEntry) About(moment func(time.Time) string, size func(int64) string) string {
 	d := e.Detail
 	var parts []string

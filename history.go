@@ -20,7 +20,7 @@ type PastAccess struct {
 	Orgs    map[string]*time.Time // slugs of the organizations it was shared with; nil means no end
 	Users   []AuditDetail         // the organization's users: account, e-mail, role, groups
 	Keys    []AuditDetail         // the organization-level keys that were not revoked: name, kind, scopes
-	Closed  bool                  // the organization was closed at that time, so nobody saw anything
+	Closed  bool                  // the organization was closed, so none of its members and keys saw anything
 	account int64                 // the owner's ID; 0 if a key pushed, or if the log line of the push has no ID
 	at      time.Time
 
@@ -30,7 +30,7 @@ type PastAccess struct {
 
 // ReadHistory reconstructs from an organization's audit log who could see a snapshot at a time in
 // the past. lines holds the entries about the snapshot, and about the organization's users, keys,
-// policy and closing, from the oldest to the newest. None of them may be later than at.
+// policy and closing, from the oldest to the newest. None of them may be later than the time at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess {
 	past := PastAccess{Orgs: map[string]*time.Time{}, groupUntil: map[string]*time.Time{}, at: at}
 	users, keys, created := map[string]AuditDetail{}, map[int64]AuditDetail{}, map[int64]time.Time{}
@@ -135,7 +135,7 @@ func (t *PastAccess) unshare(d AuditDetail) {
 	}
 }
 
-// Why names the grant through which a user of the organization could see the snapshot. It returns
+// Why names the grants through which a user of the organization could see the snapshot. It returns
 // "" if they could not see it. Why calls [Judge], which applies the access rule, with the grants
 // that the log shows.
 func (t PastAccess) Why(u AuditDetail) string {
@@ -160,8 +160,9 @@ func (t PastAccess) SeenBy(key AuditDetail) bool {
 	return Judge(c, false, n.grants(t), t.at).Visible && Allowed(c, ActPull, Snapshot{Org: c.Org}) == nil
 }
 
-// numbers assigns identifiers to names. The log identifies users and groups by name, but the access
-// rule needs numbers. Each name gets the next free number when it first appears.
+// numbers assigns identifiers to names. The log identifies a group by its ID at the identity
+// provider, and a user as accountOf does, but the access rule needs numbers. Each name gets the
+// next free number when it first appears.
 type numbers map[string]int64
 
 func (n numbers) of(kind, name string) int64 {

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A search finds a snapshot when each search word begins a word of the snapshot's name, target,
-// description or labels, a word of its owner's name or e-mail address, or its ID. Case is ignored.
+// A search finds a snapshot if each search word is the beginning of the snapshot's ID, or of a word
+// in its name, target, description, labels, owner's name or owner's e-mail address. Case is
+// ignored.
 
 // momentForm is a date and time in a name, such as 20261122T211134Z, or the beginning of one.
 var momentForm = regexp.MustCompile(`^([0-9]{8})t([0-9]{0,6})z?$`)
@@ -54,8 +55,8 @@ func SearchWords(q string) (all []string) {
 // have to count as the beginning of an ID.
 const minIDLength = 5
 
-// SearchID interprets a word of a search as the beginning of an ID. ok is false when no ID can
-// begin with it.
+// SearchID interprets a word of a search as the beginning of an ID. ok is false if no ID can begin
+// with it, or if it is shorter than minIDLength and has no prefix snap_.
 func SearchID(word string) (prefix string, ok bool) {
 	prefix, ok = CleanIDPrefix(word)
 	return prefix, ok && (strings.HasPrefix(word, IDPrefix) || len(word) >= minIDLength)

@@ -69,8 +69,8 @@ type Snapshot struct {
 	// Groups and Orgs count the live group shares and cross-org shares. They are 0 for callers who
 	// may not manage such shares.
 	Groups, Orgs int
-	// Outside is set while the snapshot is shared with another organization. Only its owner and the
-	// organization's owners and admins see this.
+	// Outside is set while the snapshot is shared with another organization. Only the snapshot's
+	// owner and the owners and admins of its organization see this.
 	Outside bool
 	// FirstGroup is the name of one of the groups that the snapshot is shared with. NextExpiry is
 	// the earliest end of the shares that the caller may manage; it is zero if none of them ends.

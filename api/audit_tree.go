@@ -17,7 +17,7 @@ import (
 // of lines and the root of their Merkle tree.
 type AuditCheckpoint struct {
 	Checkpoint string `json:"checkpoint" doc:"signed note: origin, number of lines, root" example:"snapcloud/acme\n2\n9f8dUEGiIwCl4yFrHPKzPBhjKXNaUdJjrNSGYEJJJ1k=\n\n— snapcloud/acme ...\n"`
-	Key        string `json:"key" doc:"its public key, as in Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
+	Key        string `json:"key" doc:"public key of the signer, as in Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
 }
 
 // AuditRecords are lines of the audit log, oldest first.
@@ -51,7 +51,7 @@ func (c *Client) AuditCheckpoint(ctx context.Context) (AuditCheckpoint, error) {
 	return call[AuditCheckpoint](ctx, c, http.MethodGet, "/audit/checkpoint", nil)
 }
 
-// AuditRecords returns at most limit lines of the log, starting with the line numbered from. limit
+// AuditRecords returns at most limit lines of the log. The first of them has the number from. limit
 // is at most [MaxAuditRecords].
 func (c *Client) AuditRecords(ctx context.Context, from int64, limit int) (AuditRecords, error) {
 	q := url.Values{"from": {strconv.FormatInt(from, 10)}, "limit": {strconv.Itoa(limit)}}
@@ -70,7 +70,8 @@ func (c *Client) AuditGrowth(ctx context.Context, from int64) (AuditGrowth, erro
 }
 
 // Receipt returns the proof that a received snapshot was shared with the caller's organization: the
-// line of the owner's audit log that records the share, and the proof that the log contains it.
+// line of the owning organization's audit log that records the share, and the proof that the log
+// contains it.
 func (c *Client) Receipt(ctx context.Context, id string) (AuditInclusion, error) {
 	return call[AuditInclusion](ctx, c, http.MethodGet, snapshotPath(id, "/receipt"), nil)
 }

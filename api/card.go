@@ -22,9 +22,9 @@ type Card struct {
 	// Programs is absent in cards from older clients. Their tables have no Parts either.
 	Programs []CardPart `json:"programs,omitempty" doc:"views, routines and other programs that belong to no table"`
 
-	// The service never returns Since, because the caller may have no access to the earlier
-	// snapshot.
-	Since string `json:"since,omitempty" doc:"SHA-256 of the earlier snapshot; sent only to the service"`
+	// Since identifies the earlier snapshot that the field Differ of the tables refers to. The
+	// service never returns Since, because the caller may have no access to that snapshot.
+	Since string `json:"since,omitempty" doc:"SHA-256 of the snapshot that differ refers to; sent only to the service"`
 }
 
 // CardPart is an object that belongs to a table, or a program of the database.
@@ -66,7 +66,7 @@ type CardTable struct {
 	Dropped bool         `json:"rows_dropped,omitempty" doc:"masking dropped its rows"`
 	Columns []CardColumn `json:"columns,omitempty"`
 	Parts   []CardPart   `json:"parts,omitempty" doc:"keys, indexes, constraints and triggers"`
-	Differ  *CardRows    `json:"differ,omitempty" doc:"rows that differ from the earlier one; sent only to the service"`
+	Differ  *CardRows    `json:"differ,omitempty" doc:"differing rows, compared with since; sent only to the service"`
 }
 
 // CardRows counts the rows of a table that differ between two snapshots. In a table without a
@@ -87,7 +87,7 @@ type CardColumn struct {
 	NotNull bool   `json:"not_null,omitempty"`
 	Key     string `json:"key,omitempty" enum:"primary,unique" doc:"the key that the column is part of"`
 	Refers  string `json:"references,omitempty" doc:"column that its foreign key refers to, as table.column"`
-	Mask    string `json:"mask,omitempty" doc:"mask in a masked copy; keep if a rule keeps the originals"`
+	Mask    string `json:"mask,omitempty" doc:"mask in a masked copy, or the word keep if a rule keeps the originals"`
 }
 
 // CardTotals counts the tables, columns, rows and bytes of a card.

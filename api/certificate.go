@@ -11,7 +11,7 @@ import (
 
 // CertificateState is the state of a snapshot's certificate.
 type CertificateState struct {
-	State   snap.CertificateState `json:"state" enum:"valid,unknown_key,revoked_key,invalid" doc:"valid: known key"`
+	State   snap.CertificateState `json:"state" enum:"valid,unknown_key,revoked_key,invalid" doc:"valid: signed by a registered key"`
 	Key     string                `json:"key,omitempty" doc:"ID of the signing key; absent if invalid"`
 	KeyName string                `json:"key_name,omitempty" doc:"only sent within the organization"`
 }

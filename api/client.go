@@ -346,8 +346,8 @@ func (c *Client) Pull(ctx context.Context, id string) (PullResponse, error) {
 	return call[PullResponse](ctx, c, http.MethodPost, snapshotPath(id, "/pull"), nil)
 }
 
-// ShareWith shares a snapshot with all of these recipients, or with none. confirmed states that a
-// person agreed to share data that is not sanitized.
+// ShareWith shares a snapshot with all of these recipients or, if that fails, with none of them.
+// confirmed states that a person agreed to share data that is not sanitized.
 func (c *Client) ShareWith(ctx context.Context, id string, with SharesRequest, confirmed bool) (ShareChanges, error) {
 	return call[ShareChanges](ctx, c, http.MethodPost, snapshotPath(id, "/shares"+confirmQuery(confirmed)), with)
 }

@@ -118,15 +118,15 @@ type WebhookTest struct {
 // time.
 type ReplayRequest struct {
 	Delivery string     `json:"delivery,omitempty" maxLength:"200" doc:"ID of a delivery"`
-	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"send the given-up messages again"`
+	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"resend messages since then that were given up"`
 	All      bool       `json:"all,omitempty" doc:"with since: also send the messages that the receiver accepted"`
-	After    int64      `json:"after,omitempty" doc:"with since: next of the previous response, to continue after it"`
+	After    int64      `json:"after,omitempty" doc:"with since: the previous response's next, to continue after it"`
 }
 
 // ReplayResult is how many messages wait to be sent again.
 type ReplayResult struct {
 	Queued int64 `json:"queued" doc:"number of messages that will be sent again"`
-	More   bool  `json:"more" doc:"there may be more messages: repeat the request with next as after"`
+	More   bool  `json:"more" doc:"there may be more messages: set after to the value of next and repeat the request"`
 	Next   int64 `json:"next,omitempty" doc:"position of the last message that will be sent again"`
 }
 

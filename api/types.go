@@ -55,7 +55,7 @@ type Snapshot struct {
 	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with"`
 	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"end of the share that ends next"`
 	Through      string      `json:"through_group,omitempty" doc:"the caller's group, if only a group share shows it"`
-	Outside      bool        `json:"shared_outside" doc:"shared with another organization; for its owner and admins"`
+	Outside      bool        `json:"shared_outside" doc:"for its owner and admins: shared with another organization"`
 	Warning      string      `json:"warning,omitempty" doc:"who can now see unmasked data; only after sharing"`
 	Can          *Can        `json:"can,omitempty" doc:"what the caller may do; only for a single snapshot"`
 
@@ -87,7 +87,7 @@ type ListOptions struct {
 	Q           string // search words, see snap.Finds
 	IDPrefix    string
 	IDs         []string  // only these, at most 100
-	Owner       string    // e-mail of the user who pushed them, or the beginning of an e-mail or organization slug
+	Owner       string    // e-mail of their owner, or the beginning of an e-mail or of the sending organization's slug
 	Since       time.Time // pushed at this time or later
 	Until       time.Time // pushed before this time
 	ExpiresSoon bool      // with a share that ends within snap.SoonExpiring
@@ -326,7 +326,7 @@ type Me struct {
 	GroupsWhy        string           `json:"groups_unknown_because,omitempty" doc:"reason and advice, as text"`
 	Credential       MeCredential     `json:"credential"`
 	Policy           Policy           `json:"policy"`
-	Notices          []Notice         `json:"notices" doc:"what others did to the caller's snapshots; at most 20"`
+	Notices          []Notice         `json:"notices" doc:"events of the caller's snapshots and sessions; at most 20"`
 	Usage            *Usage           `json:"usage,omitempty" doc:"of the caller, or of all organization-level keys"`
 	OrgUsage         *Usage           `json:"organization_usage,omitempty" doc:"organization's; for owners and admins"`
 	SignInDue        *time.Time       `json:"sign_in_due_at,omitempty" doc:"when the user has to sign in again"`

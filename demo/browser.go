@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -64,8 +65,8 @@ func (b *browser) hasField(field string) bool {
 	})
 }
 
-// submit fills in the form that has all these fields and sends it. The form's other fields keep the
-// values that the page gave them.
+// submit fills in the form that has all these fields and sends it. The form's other inputs keep the
+// values that the page gave them, except checkboxes and radio buttons, which are not sent.
 func (b *browser) submit(ctx context.Context, fields map[string]string) error {
 	for _, form := range elements(b.root, "form") {
 		if !hasFields(form, fields) {
@@ -93,7 +94,8 @@ func (b *browser) submit(ctx context.Context, fields map[string]string) error {
 		req.Header.Set("Sec-Fetch-Site", "same-origin")
 		return b.load(req)
 	}
-	return errors.New("the page has no form with these fields: " + text(b.root))
+	return fmt.Errorf("no form of the page has the fields %q; the page says: %s",
+		slices.Sorted(maps.Keys(fields)), text(b.root))
 }
 
 // hasFields reports whether a form has an input, button or select with each of these names.

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// login lets a person sign in with `snapcli login`: the command prints a code, the person opens
-// the page in a browser, signs in there and approves, and the command continues (RFC 8628). Its
-// output goes to out. login calls waiting when the command waits for the approval.
+// login lets a person sign in with `snapcli login`: the command prints a code, the person opens the
+// page in a browser, signs in there and approves, and the command continues (RFC 8628). Its output
+// goes to out. login calls the function waiting as soon as the command waits for the approval.
 func (w *world) login(ctx context.Context, p person, out io.Writer, waiting func(code string)) error {
 	cmd := w.prepare(ctx, p, "snapcli", loginArgs...)
 	code := newCodeWatcher(out)

@@ -118,8 +118,9 @@ func (w *world) home(p person) string { return filepath.Join(w.dir, p.name) }
 // database returns the path of a person's own SQLite database.
 func (w *world) database(p person) string { return filepath.Join(w.home(p), "shop.db") }
 
-// makeHome makes a person's home. Alice has the shop's production database, and Mia has her own
-// development database. The others have only the service's address.
+// makeHome makes a person's home with a configuration. Alice's has the shop's production database
+// as its source, and Mia's has her own development database as its destination. The others' have
+// only the service's address.
 func (w *world) makeHome(p person) error {
 	if err := os.MkdirAll(filepath.Join(w.home(p), "config"), 0o700); err != nil {
 		return err

@@ -144,8 +144,8 @@ func newBlockReader(src io.Reader, jobs int) (*blockReader, error) {
 	return r, nil
 }
 
-// fetch reads blocks and starts unpacking them, until a block fails, the last block is read, or the
-// reader is closed.
+// fetch reads blocks and starts unpacking them, until a block cannot be read, the last block is
+// read, or the reader is closed.
 func (r *blockReader) fetch(src io.Reader) {
 	defer close(r.done)
 	for {

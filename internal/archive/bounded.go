@@ -18,7 +18,7 @@ import (
 type bounds struct {
 	memory  int64 // approximate bytes that the decoded manifest may take
 	element int64 // bytes of text per element, such as a table or sequence
-	marks   int64 // braces, brackets and commas per element
+	marks   int64 // opening braces, opening brackets and commas per element
 	name    int   // bytes of the name of a table or column
 }
 
@@ -86,8 +86,8 @@ func newDecoder(r io.Reader, b bounds) *decoder {
 	return d
 }
 
-// manifest decodes the whole text. It decodes the lists that can be long one element at a time, and
-// the rest together.
+// manifest decodes the whole text. If a list can be long, it is decoded one element at a time. The
+// rest is decoded together.
 func (d *decoder) manifest() (m Manifest, err error) {
 	rest := map[string]json.RawMessage{}
 	err = d.object(func(key string) error {

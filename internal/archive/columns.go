@@ -21,7 +21,7 @@ type columns struct {
 }
 
 // split splits a text. If its lines differ too much in their number of fields, all of it becomes
-// rest. The text must not change while c is used.
+// c.rest. The text must not change while c is used.
 func (c *columns) split(text []byte) {
 	c.clear()
 	lines := 0

@@ -244,9 +244,9 @@ func (c *Content) block(i int) ([]byte, error) {
 }
 
 // Rebuild writes a file again from its content. The result equals the original byte for byte only
-// if [Encoder] wrote the original, so the caller must compare the checksums. content yields the
-// bytes that the outline describes, and may end with an error. Blocks that come from another file
-// (see [Compressed]) are not compressed again.
+// if this version of the encoder (see [Encoder]) wrote the original, so the caller must compare the
+// checksums. content yields the bytes that the outline describes, and may end with an error. Blocks
+// that come from another file (see [Compressed]) are not compressed again.
 func Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary, error) {
 	w, err := NewWriter(dst, 0)
 	if err != nil {

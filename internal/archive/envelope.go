@@ -80,8 +80,9 @@ func (e *Envelope) Seal(dst io.Writer) (io.WriteCloser, error) {
 }
 
 // OpenSealed reads an age file that [Envelope.Seal] wrote, with the first identity that is one of
-// the recipients. If none is, the error has code identity_missing. s describes the envelope, which
-// the age file itself does not contain. OpenSealed returns the envelope and the decrypted content.
+// the recipients. If none is, the error has code identity_missing. s is the public part of the
+// envelope. The caller must know it, because the age file does not contain it. OpenSealed returns
+// the envelope and the decrypted content.
 func OpenSealed(s Sealing, src io.Reader, identities ...age.Identity) (*Envelope, io.Reader, error) {
 	if err := s.Check(); err != nil {
 		return nil, nil, err
@@ -175,7 +176,7 @@ func (c *chunks) Write(p []byte) (int, error) {
 	return all, nil
 }
 
-// flush encrypts and writes the chunk in plain.
+// flush encrypts the chunk in c.plain and writes the result.
 func (c *chunks) flush() error {
 	binary.BigEndian.PutUint64(c.count[3:], c.next)
 	c.next++

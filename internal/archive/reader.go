@@ -30,7 +30,7 @@ type Reader struct {
 // Open opens the file at path. See [NewReader].
 func Open(path string) (*Reader, error) { return open(path, foreignBounds()) }
 
-// OpenOwn opens a file that this user built. It may describe any number of tables.
+// OpenOwn opens a file that this user built. Its manifest may be much larger than [Open] allows.
 func OpenOwn(path string) (*Reader, error) { return open(path, ownBounds()) }
 
 func open(path string, b bounds) (*Reader, error) {
@@ -158,8 +158,8 @@ func (r *Reader) Has(name string) (size int64, ok bool) {
 	return 0, false
 }
 
-// Section returns a reader of a section's content. It yields exactly the number of bytes in the
-// manifest, or an error. It never yields more, whatever the blocks or frames contain.
+// Section returns a reader of a section's content. It yields exactly the number of bytes that the
+// manifest states, or an error. It never yields more, whatever the blocks or frames contain.
 func (r *Reader) Section(name string) (io.ReadCloser, error) {
 	if r.sealed != nil {
 		if r.sealed.inside == nil {

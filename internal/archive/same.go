@@ -15,7 +15,7 @@ type Same struct {
 	Size     int64 // number of bytes of content
 }
 
-// Same returns the runs of blocks that another content also has, in the order of c.
+// Same returns the runs of blocks that c and other have in common, in the order of c.
 func (c *Content) Same(ctx context.Context, other *Content) (runs []Same, err error) {
 	type head struct {
 		sum          uint32
@@ -29,7 +29,7 @@ func (c *Content) Same(ctx context.Context, other *Content) (runs []Same, err er
 	for i := range other.blocks {
 		known[headOf(other, i)] = i
 	}
-	next := 0 // the block of other after the last run
+	next := 0 // the block after the last run, in other.blocks
 	for i, b := range c.blocks {
 		h := headOf(c, i)
 		from, found := known[h]
@@ -93,9 +93,9 @@ func (c *Content) StoredBlock(at, size int64) ([]byte, error) {
 // Compressed is content that may partly consist of blocks of other files.
 type Compressed interface {
 	io.Reader
-	// NextBlock returns the next size bytes of the content as a block that [Encoder] wrote, and
-	// advances past them. It returns nil if there is no such block. The bytes are valid until the
-	// next call.
+	// NextBlock returns the next size bytes of the content as a block that this version of the
+	// encoder (see [Encoder]) wrote, and advances past them. It returns nil if there is no such
+	// block. The bytes are valid until the next call.
 	NextBlock(size int64) ([]byte, error)
 }
 
@@ -126,7 +126,8 @@ func (s *sectionWriter) fill(content io.Reader, size int64) error {
 }
 
 // Range returns a reader for a range of the content, which decompresses several blocks at a time.
-// The range must begin and end at the boundary of a block or in the manifest.
+// The manifest follows the blocks and counts as content here. The range must begin and end at the
+// boundary of a block or inside the manifest.
 func (c *Content) Range(from, until int64) (io.ReadCloser, error) {
 	begin := max(from, c.end)
 	text := io.NewSectionReader(readerAt(c.r.readAt), int64(c.r.foot.offset)+begin-c.end, max(0, until-begin))

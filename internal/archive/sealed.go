@@ -236,8 +236,8 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	case inside.sealed != nil:
 		return corrupt("it is encrypted twice", nil)
 	case m.Engine != r.manifest.Engine || m.Type != r.manifest.Type:
-		return corrupt(fmt.Sprintf("it holds a %s of %s, but its header says that it is a %s of %s", m.Type, m.Engine,
-			r.manifest.Type, r.manifest.Engine), nil)
+		return corrupt(fmt.Sprintf("its content has type %s and engine %s, but its manifest states type "+
+			"%s and engine %s", m.Type, m.Engine, r.manifest.Type, r.manifest.Engine), nil)
 	}
 	r.sealed.inside, r.sealed.key = inside, key
 	return nil

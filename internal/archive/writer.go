@@ -70,8 +70,8 @@ func (w *Writer) section(name string) (*sectionWriter, error) {
 	return s, nil
 }
 
-// Close writes the manifest, after setting its Format, Encoder and Sections, and the footer. It
-// does not close the underlying writer.
+// Close sets the manifest's Format, Encoder and Sections, and writes the manifest and the footer.
+// It does not close the underlying writer.
 func (w *Writer) Close(m Manifest) (Summary, error) {
 	if w.open != nil {
 		return Summary{}, errors.New("a section is still open")

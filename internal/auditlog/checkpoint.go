@@ -43,7 +43,7 @@ func (c Checkpoint) text() string {
 	return fmt.Sprintf("%s\n%d\n%s\n", origin(c.Organization), c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
 }
 
-// parse parses the result of text. It fails with ErrNotCheckpoint.
+// parse parses the result of [Checkpoint.text]. It fails with ErrNotCheckpoint.
 func parse(text string) (c Checkpoint, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) != 4 || lines[3] != "" {

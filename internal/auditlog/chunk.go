@@ -12,8 +12,9 @@ import (
 )
 
 // A chunk is ChunkLines consecutive lines of a log. The number of its first line is a multiple of
-// ChunkLines plus one, so its lines are a whole subtree and one hash of the tree proves them. In
-// the archive a chunk is one object: JSON Lines, compressed with zstd.
+// ChunkLines plus one, so its lines are a whole subtree and one hash of the tree proves them. The
+// service archives old lines in the object store, where a chunk is one object: JSON Lines,
+// compressed with zstd.
 const (
 	ChunkLines = 1 << chunkLevel
 	chunkLevel = 10

@@ -14,7 +14,7 @@ import (
 // whole /64.
 func ProxiedAddress(trusted []netip.Prefix) func(*http.Request) string {
 	return func(r *http.Request) string {
-		address, _ := client(r, trusted) // if the client is unknown, it is the address of its proxy
+		address, _ := client(r, trusted) // the proxy's address if the client is unknown
 		if !address.IsValid() {
 			return r.RemoteAddr
 		}

@@ -12,9 +12,9 @@ import (
 	"snap/internal/store"
 )
 
-// AuditKey returns the key that signs the checkpoints of the audit logs, which all replicas share.
-// It creates the key if there is none, and stores it encrypted like the signing keys. A key that
-// was stored before auth.key_encryption_key was set is encrypted now.
+// AuditKey returns the key that signs the checkpoints of the audit logs. All replicas share the
+// key. AuditKey creates it if there is none, and stores it encrypted like the signing keys. A key
+// that was stored before auth.key_encryption_key was set is encrypted now.
 func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Key, error) {
 	stored, err := st.SecretOrCreate(ctx, store.AuditKeyName, func() ([]byte, error) {
 		_, private, err := ed25519.GenerateKey(nil)

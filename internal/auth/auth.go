@@ -1,7 +1,7 @@
-// Package auth determines the caller of a request. The agent mount accepts API keys (SPEC 5.1); the
-// user mount accepts access tokens of a login (RFC 9068) and browser sessions. Every request is
-// checked again: a revoked key, an ended session, a disabled user or a changed role takes effect at
-// the next request.
+// Package auth determines the caller of a request. The agent mount (/api/v1/agents) accepts API
+// keys (SPEC 5.1); the user mount (/api/v1) accepts access tokens of a login (RFC 9068) and browser
+// sessions. Every request is checked again: a revoked key, an ended session, a disabled user or a
+// changed role takes effect at the next request.
 //
 // Every invalid credential gets the same snap.ErrUnauthenticated, so that trying credentials
 // reveals nothing. An address that sends too many invalid credentials must wait.
@@ -148,9 +148,9 @@ func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 }
 
 // User returns the caller of a request on the user mount, by the access token in Authorization:
-// Bearer, otherwise by the browser's session cookie. A request that changes something and has a
-// cookie must come from our own pages; otherwise User fails with forbidden. It also fails with
-// snap.ErrUnauthenticated or rate_limited.
+// Bearer, otherwise by the browser's session cookie. A request that changes something and is
+// authenticated by cookie must come from our own pages; otherwise User fails with forbidden. It
+// also fails with snap.ErrUnauthenticated or rate_limited.
 func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
 	return a.guarded(r, func() (snap.Caller, error) {
 		if token := bearer(r); token != "" {

@@ -200,8 +200,8 @@ type Person struct {
 
 // ClaimNames are the names of claims that differ between providers. A name may be a dotted path.
 type ClaimNames struct {
-	Groups     string // empty means groups
-	ExternalID string // of the external ID in SCIM; empty means sub
+	Groups     string // if empty, the claim "groups"
+	ExternalID string // of the external ID in SCIM; if empty, the claim "sub"
 }
 
 // PersonFromClaims reads a person from claims. If there is no e-mail, or the provider reports it as

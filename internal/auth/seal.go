@@ -65,8 +65,9 @@ func (s *Sealer) seal(kid string, private []byte) []byte {
 	return s.aead.Seal(append([]byte{sealedV1}, nonce...), nonce, private, []byte(kid))
 }
 
-// open decrypts the result of seal. A key that was stored unencrypted is returned unchanged; the
-// next rotation replaces it with an encrypted one.
+// open decrypts the result of seal. A key that was stored unencrypted is returned unchanged. The
+// next rotation replaces such a signing key with an encrypted one, and [AuditKey] encrypts the key
+// of the audit logs.
 func (s *Sealer) open(kid string, stored []byte) ([]byte, error) {
 	if len(stored) == 0 || stored[0] != sealedV1 {
 		return stored, nil
@@ -144,8 +145,8 @@ func explainSealed(err error) error {
 }
 
 // Reseal returns a function that re-encrypts a stored private key for another sealer, for copying a
-// database. The function fails with code usage when from cannot decrypt the key, or when the key is
-// encrypted and to is nil.
+// database. The function fails with code usage when the sealer from cannot decrypt the key, or when
+// the key is encrypted and the sealer to is nil.
 func Reseal(from, to *Sealer) func(kid string, stored []byte) ([]byte, error) {
 	return func(kid string, stored []byte) ([]byte, error) {
 		private, err := from.open(kid, stored)

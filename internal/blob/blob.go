@@ -26,8 +26,8 @@ type Store interface {
 	// holds the remainder.
 	Begin(ctx context.Context, key string, size, partSize int64) (upload string, err error)
 	// SignPart returns a request that uploads one part and is valid for the given duration. The
-	// request contains no secret and can upload only this part with this checksum and, unless it is
-	// 0, this size.
+	// request contains no secret and can upload only this part with this checksum and, unless
+	// p.Size is 0, this size.
 	SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error)
 	// Parts lists the parts that have arrived with the announced bytes, by number. It returns
 	// within seconds. It includes parts that could not be verified in that time; Complete
@@ -35,8 +35,8 @@ type Store interface {
 	Parts(ctx context.Context, key, upload string) ([]Part, error)
 	// Complete assembles the object from its parts. It fails with upload_incomplete if parts are
 	// missing, and with checksum_mismatch if the bytes differ from the announcement. A folder
-	// compares the SHA-256 of the whole object; S3 compares the size and the checksum of each
-	// part. It is idempotent.
+	// compares the SHA-256 of the whole object; S3 compares the total size, and the checksum of
+	// each part. It is idempotent.
 	Complete(ctx context.Context, key, upload string, size int64, sha256 string) error
 	// Abort drops an upload and its parts. It is idempotent.
 	Abort(ctx context.Context, key, upload string) error
@@ -55,9 +55,9 @@ type Store interface {
 	Read(ctx context.Context, key string) ([]byte, error)
 	// Open returns the bytes of an object.
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
-	// Put creates or replaces an object of size bytes, which pass through this program. If their
-	// SHA-256 is not sum, it fails with checksum_mismatch and creates nothing. Calls with the
-	// same key must not be concurrent.
+	// Put creates or replaces an object of size bytes, which pass through this program. If sum is
+	// not their SHA-256, it fails with checksum_mismatch and creates nothing. Calls with the same
+	// key must not be concurrent.
 	Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error
 	// List returns the keys that begin with prefix, in order.
 	List(ctx context.Context, prefix string) ([]string, error)

@@ -141,8 +141,8 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum s
 	return s3Error("write the object", err)
 }
 
-// verifyingReader reads an object of want bytes. It returns the last bytes only if the whole object
-// has the expected size and SHA-256.
+// verifyingReader reads an object. It returns the last bytes only if the whole object has the
+// expected size and SHA-256.
 type verifyingReader struct {
 	*hashingReader
 	key     string

@@ -29,8 +29,8 @@ const PartsPath = "/blobs/parts/"
 //	uploads/<id>/journal           the parts that have arrived, one on each line
 //
 // A killed process loses nothing that it has confirmed. A part that an earlier process confirmed is
-// hashed again before it counts, so that after a power cut no bytes are accepted that never reached
-// the disk.
+// hashed again before the upload is completed, so that after a power cut no bytes are accepted that
+// never reached the disk.
 type Folder struct {
 	dir         string
 	public      string

@@ -48,8 +48,8 @@ func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, erro
 	return OpenS3Through(ctx, rawURL, now, nil)
 }
 
-// OpenS3Through is like [OpenS3], but sends every request through the transport that the function
-// through returns. A nil function changes nothing.
+// OpenS3Through is like [OpenS3], but sends every request through the transport that the given
+// function returns. A nil function changes nothing.
 func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	through func(http.RoundTripper) http.RoundTripper) (*S3, error) {
 	u, err := url.Parse(rawURL)

@@ -20,7 +20,7 @@ func SignToken(secret []byte, purpose string, v any) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac(secret, purpose, text))
 }
 
-// OpenToken decodes a token that [SignToken] returned into v, and reports whether this secret
+// OpenToken decodes into v a token that [SignToken] returned, and reports whether this secret
 // signed it for this purpose. The caller must check the expiry that v holds.
 func OpenToken(secret []byte, purpose, token string, v any) bool {
 	text, sum, _ := strings.Cut(token, ".")

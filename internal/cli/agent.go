@@ -92,7 +92,7 @@ type agentPrinter struct {
 // agentEvent is the line that agent --json prints.
 type agentEvent struct {
 	At       time.Time `json:"at"`
-	Target   string    `json:"target" doc:"for trouble, it can also be clones or config.yaml"`
+	Target   string    `json:"target" doc:"if the event is trouble, it can also be clones or config.yaml"`
 	Event    string    `json:"event" doc:"began, resumed, interrupted, ended, clock back or trouble"`
 	Run      *runView  `json:"run,omitempty"`
 	Detail   string    `json:"detail,omitempty" doc:"if the event is trouble: the error"`
@@ -249,7 +249,7 @@ func (a *app) runAgentNow(ctx context.Context, agent *local.Agent, args []string
 	run, err := n.RunNow(ctx, task)
 	if err != nil {
 		return stopped(ctx, a.cannotRun(err, t.Name), "the run",
-			"if the target has a schedule, the agent resumes it; the same command starts a new run instead")
+			"if the target has a schedule, the agent resumes the run; the same command starts a new run instead")
 	}
 	if run.State == nightly.Failed {
 		return &snap.Error{Code: run.Code, Detail: fmt.Sprintf("the step %s failed: %s", run.Step, run.Problem),

@@ -36,9 +36,9 @@ func (a *app) cloudAuditExportCommand() *cobra.Command {
 		Use:   "export",
 		Short: "Write the audit log as JSON, one entry on each line",
 		Long: `Export writes the lines of your organization's audit log, oldest first. Each is
-exactly the text whose hash is in the log's tree. With --follow, export waits
-for new lines and, while the service is unavailable or cannot be reached, tries
-again.
+exactly the text whose hash the log's hash tree contains. With --follow, export
+waits for new lines and, while the service is unavailable or cannot be reached,
+tries again.
 
 To continue an export, add 1 to the last "seq" in the file and pass the result
 as --from. The lines can be verified without the service: see docs/audit.md.`,

@@ -21,8 +21,8 @@ by its name or ID. Your identity provider manages the groups themselves.`,
 		RunE: printList(a, serviceList[api.Group]{
 			connect: a.connect,
 			list:    (*api.Client).Groups,
-			empty: "no groups are known yet: they appear when members sign in, if the identity provider sends " +
-				"groups",
+			empty: "no groups are known yet: they appear when the identity provider reports them, at a sign-in or " +
+				"by SCIM",
 			columns: []column{{title: "Name", least: 8, weight: 1}, {title: "ID", least: 8},
 				{title: "Members", right: true}},
 			row: func(g api.Group) []string {

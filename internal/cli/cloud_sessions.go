@@ -45,7 +45,7 @@ func (a *app) sessionsEndCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "end SESSION-ID",
 		Short:   "Sign out a device or browser immediately",
-		Long:    "End signs out one of your devices or browsers, which takes effect at its next\nrequest.",
+		Long:    "End signs out one of your devices or browsers, beginning with its next request.",
 		Example: examples("sign out a lost laptop", "snapcli cloud sessions end 12"),
 		Args:    command.ExactArgs("session ID"),
 		RunE: a.remove(removal{connect: a.signedIn, remove: (*api.Client).EndSession, kind: "session",

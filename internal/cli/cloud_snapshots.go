@@ -108,7 +108,7 @@ func (f listFlags) options(now time.Time) (o api.ListOptions, err error) {
 	if o.Until, err = parseTime(f.until, now); err != nil {
 		return o, err
 	}
-	switch { // the service applies only the narrowest of these; f.keep then applies --shared
+	switch { // a request has only one filter; f.keep then applies --shared
 	case f.mine:
 		o.Filter = snap.FilterMine
 	case f.received:
@@ -125,9 +125,9 @@ func (f listFlags) options(now time.Time) (o api.ListOptions, err error) {
 // filtersLocally reports whether keep may drop rows that the service returns.
 func (f listFlags) filtersLocally() bool { return f.shared && (f.mine || f.received) }
 
-// keep returns up to room rows of a page, or all if room is 0. With --shared it drops the rows that
-// are not shared, because the service may not have applied that filter. ended reports whether no
-// further page is needed.
+// keep returns the first rows of a page, at most as many as room says, or all if room is 0. With
+// --shared it drops the rows that are not shared, because the service may not have applied that
+// filter. ended reports whether no further page is needed.
 func (f listFlags) keep(page api.SnapshotPage, room int) (kept api.SnapshotPage, ended bool) {
 	kept.NextCursor = page.NextCursor
 	for i, s := range page.Items {

@@ -277,7 +277,8 @@ func (a *app) endSuffix(expires *time.Time) string {
 	return " until " + a.until(expires)
 }
 
-// expiryWarning formats the warning that a share loses its expiry. now describes the new state.
+// expiryWarning formats the warning that a share loses its expiry. The argument now describes the
+// new state.
 func (a *app) expiryWarning(s api.Snapshot, with string, before *time.Time, now string) string {
 	return fmt.Sprintf("the share of %s with %s was to end %s; %s", s.Name, with, a.until(before), now)
 }

@@ -32,15 +32,15 @@ only that organization and when the share ends.`,
 	return cmd
 }
 
-// sharesList is the JSON output of shares. For callers who are not allowed to see it, Organizations
-// is null, and Note explains why.
+// sharesList is the JSON output of shares. For callers who are not allowed to see the shares with
+// other organizations, Organizations is null, and Note explains why.
 type sharesList struct {
 	ID            string           `json:"id"`
 	OrgWide       bool             `json:"org_wide"`
 	ExpiresAt     *time.Time       `json:"expires_at,omitempty" doc:"when the org-wide share ends"`
 	Groups        []api.GroupShare `json:"groups"`
 	Organizations []api.OrgShare   `json:"organizations"`
-	Received      *receivedShare   `json:"received,omitempty" doc:"share with your organization, if received"`
+	Received      *receivedShare   `json:"received,omitempty" doc:"the share that your organization received, if any"`
 	Note          string           `json:"note,omitempty"`
 }
 

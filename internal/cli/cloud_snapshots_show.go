@@ -21,14 +21,14 @@ func (a *app) cloudShowCommand() *cobra.Command {
 		Use:   "show SNAPSHOT-ID",
 		Short: "Show everything about one cloud snapshot",
 		Long: `Show prints one cloud snapshot with its whole ID and checksum, how it is shared,
-what you may do with it, and its card: the database it was taken from, how it
-was masked, its tables with their row counts and sizes, the sizes of the
-target's snapshots, and what changed since the previous snapshot. A certificate
-is valid if it was signed by a key that the organization has registered and not
-revoked. The snapshot's owner, and owners and admins of the organization, also
-see who pulled it, who shared it, with whom, and until when. A card never
-contains a row of data. Another organization sees the card only if the share
-includes it.`,
+what you may do with it, the sizes of the target's newest snapshots, and its
+card: the database it was taken from, how it was masked, its tables with their
+row counts and sizes, and what changed since the previous snapshot. A
+certificate is valid if it was signed by a key that the organization has
+registered and not revoked. The snapshot's owner, and owners and admins of the
+organization, also see who pulled it, who shared it, with whom, and until when.
+A card never contains a row of data. Another organization sees the card only if
+the share includes it.`,
 		Example: examples("show one", "snapcli cloud snapshots show snap_7h2k9m",
 			"show the columns, and how each was masked", "snapcli cloud snapshots show snap_7h2k9m --columns"),
 		Args:              command.ExactArgs("snapshot ID"),
@@ -189,7 +189,7 @@ func (a *app) printWays(access *api.Access) error {
 	return t.flush()
 }
 
-// changesShown is how many changes the show command prints; --json prints all.
+// changesShown is how many changes the show command prints without --json.
 const changesShown = 20
 
 // printChanges prints the changes since a previous snapshot. counted reports whether rows were

@@ -158,8 +158,8 @@ func plannedChanges(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare
 	return would
 }
 
-// describeUnshare describes a share that ended, or that would end if dry is set. all is set if
-// every other share ends as well.
+// describeUnshare describes a share that ended, or that would end if dry is set. The argument all
+// is set if every other share ends as well.
 func describeUnshare(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 	c := shareChange{Changed: e.Changed}
 	end, can, now := "is no longer shared", "can", " now"

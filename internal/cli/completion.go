@@ -93,8 +93,9 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// idPrefix returns the prefix of the IDs that complete a typed text: every ID completes a part of
-// snap_. ok is false if no ID does.
+// idPrefix returns the prefix that selects the IDs to offer for a typed text. It is "", which
+// selects every ID, if the text is only the beginning of snap_. ok is false if no ID begins with
+// the text.
 func idPrefix(typed string) (prefix string, ok bool) {
 	if _, isPart := strings.CutPrefix(snap.IDPrefix, typed); isPart {
 		return "", true

@@ -258,7 +258,7 @@ func (a *app) connectAgent() (*local.Agent, *connection, error) {
 	return agent, conn, err
 }
 
-// credentials returns the file of login sessions, which warns if other users could read it (AUTH
+// credentials returns the file of login sessions. The user is warned if others could read it (AUTH
 // U10). Every call returns the same File, so that all parts of a command use the same account.
 func (a *app) credentials() (*login.File, error) {
 	if a.sessions != nil {

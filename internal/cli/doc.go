@@ -10,7 +10,7 @@
 //     that lists or shows something.
 //   - --quiet omits notes and progress, and shortens a result to the one word that a script needs: a
 //     name or an ID. Warnings and errors remain.
-//   - Every confirmation has a flag, except whether to load the programs of an untrusted author
+//   - Every confirmation has a flag, except the one to load the programs of an untrusted author
 //     (functions, triggers, views and so on). Without a terminal, no question is asked.
 //   - An error is one sentence and a hint: see [app.report]. The exit code comes from the error
 //     table of package snap.

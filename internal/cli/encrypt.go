@@ -29,8 +29,8 @@ func identityFlag(cmd *cobra.Command, files *[]string) {
 	_ = cmd.MarkFlagFilename("identity")
 }
 
-// encryptedTo returns before, followed by the number of recipients of an encrypted snapshot. It
-// returns "" if the snapshot is not encrypted.
+// encryptedTo says to how many recipients a snapshot is encrypted, preceded by the argument before.
+// It returns "" if the snapshot is not encrypted.
 func encryptedTo(before string, recipients int) string {
 	if recipients == 0 {
 		return ""

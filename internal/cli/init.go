@@ -97,8 +97,8 @@ type databaseQuestion struct {
 	check         func(url string) []local.DatabaseCheck
 }
 
-// askDatabase asks for a database until one can be used, or until the answer is empty. If given is
-// not empty, it is the first answer.
+// askDatabase asks for a database until one can be used, or until the answer is empty. The argument
+// given is the first answer, unless it is empty.
 func (a *app) askDatabase(ctx context.Context, given string, q databaseQuestion) (string, error) {
 	for {
 		if given == "" {

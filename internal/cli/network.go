@@ -55,7 +55,7 @@ func (a *app) http() *http.Client {
 }
 
 // timedTransport limits the duration of requests, shows what the program is waiting for, and writes
-// debug lines. It never logs a header, a query or a body.
+// debug lines. It never logs a query, a body or a header, except the response's request ID.
 type timedTransport struct {
 	a    *app
 	next http.RoundTripper

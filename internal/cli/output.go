@@ -109,7 +109,8 @@ var (
 	red    = lipgloss.NewStyle().Foreground(lipgloss.Red)    // failed
 )
 
-// color reports whether output is colored. terminal is whether the stream is a terminal.
+// color reports whether the output to a stream is colored. The argument terminal is true if the
+// stream is a terminal.
 func (a *app) color(terminal bool) bool {
 	return terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }

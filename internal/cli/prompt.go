@@ -41,8 +41,8 @@ func (a *app) askYesNo(ctx context.Context, question, details string) (bool, err
 	return agreed, a.ask(ctx, field, details)
 }
 
-// askText asks for a line of text on the terminal. It shows proposed until something is typed, and
-// Enter alone returns proposed.
+// askText asks for a line of text on the terminal. It shows the text in proposed until something is
+// typed, and returns that text if only Enter is pressed.
 func (a *app) askText(ctx context.Context, question, details, proposed string) (string, error) {
 	answer := ""
 	field := huh.NewInput().Title(snap.CleanText(question)).Description(snap.CleanText(details)).

@@ -21,17 +21,18 @@ func (a *app) pushCommand() *cobra.Command {
 machine, or the one that --snapshot names, and prints which one it chose. A
 snapshot that you pulled is pushed only if you name it. A pushed snapshot is
 private unless a channel shares it: only you, the owners and admins of your
-organization, and its keys with the scope private see it. Without --cloud, push
-writes to a storage profile from the config file: a bucket or folder of your
-own.
+organization, and the organization's API keys with the scope private see it.
+Without --cloud, push writes to a storage profile from the config file: a bucket
+or folder of your own.
 
 If an earlier snapshot of the target is both in the cloud and on this machine,
 push sends only the difference. The service rebuilds the same file from it and
 verifies the checksum. --full sends the whole file. A storage profile always
 gets the whole file. It also gets the difference, which makes later pulls
-smaller. The service cannot rebuild an encrypted snapshot, so push always sends
-it as a whole file. If a key in the configuration opens the snapshot, push sends
-the difference as well.
+smaller. The cloud service cannot rebuild an encrypted snapshot, so push always
+sends it the whole file. If a key in the configuration opens the snapshot
+without a passphrase, push also sends the difference, which makes later pulls
+smaller.
 
 The snapshot's card is published with it: the names, types, keys and masks of
 its columns, the names of its indexes, constraints and programs, and the row

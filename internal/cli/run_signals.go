@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// signalRelay passes the signals that arrive while a command runs to the command. They do not end
+// signalRelay passes to a running command the signals that this process receives. They do not end
 // this process.
 type signalRelay struct {
 	signals chan os.Signal

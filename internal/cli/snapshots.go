@@ -81,7 +81,7 @@ type localView struct {
 	Provenance provenanceView `json:"provenance"`
 	Programs   []programView  `json:"programs,omitempty" doc:"only from show: functions, triggers and other code"`
 	Omitted    []string       `json:"omitted,omitempty" doc:"only from show: sentences about the parts that it lacks"`
-	Card       *api.Card      `json:"card,omitempty" doc:"only from show: tables and columns; absent if it is locked"`
+	Card       *api.Card      `json:"card,omitempty" doc:"only from show: tables and columns; absent if not decrypted"`
 	Changes    *localChanges  `json:"changes,omitempty" doc:"only from show: changes since the previous snapshot"`
 }
 
@@ -103,7 +103,7 @@ type provenanceView struct {
 
 // subsetView describes how the rows of a subset were chosen.
 type subsetView struct {
-	Where   map[string]string `json:"where,omitempty" doc:"condition of the starting rows by table; empty if masked"`
+	Where   map[string]string `json:"where,omitempty" doc:"condition of starting rows by table; empty in a masked copy"`
 	Percent float64           `json:"percent,omitempty" doc:"percentage taken from tables without a condition"`
 	Start   []string          `json:"start,omitempty" doc:"tables in which rows were chosen"`
 }

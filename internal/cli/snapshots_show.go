@@ -80,8 +80,8 @@ func subsetText(s local.Snapshot) string {
 	return card.Chosen(s.Subset.Where, s.Subset.Percent) + "; started from " + strings.Join(s.Subset.Start, ", ")
 }
 
-// limits describes how many rows a subset has: at most a number or a size, or those that conditions
-// and a percentage choose. It returns "" if no subset is configured.
+// limits describes the limit of a subset: a maximum number of rows, a maximum size, or the
+// conditions and the percentage that choose its rows. It returns "" if no subset is configured.
 func limits(s local.SubsetSpec) string {
 	switch {
 	case s.Rows > 0:

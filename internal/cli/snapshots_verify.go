@@ -21,9 +21,10 @@ func (a *app) localVerifyCommand() *cobra.Command {
 start to end and checks every checksum. It fails if a file is damaged. It checks
 an encrypted file as a whole, and also its content if an identity on this
 machine can decrypt it. If a file has a certificate, the certificate must belong
-to the file, state the same rules, and be signed by a known key that is not
-revoked; see ` + "`snapcli keys`" + `. With --require-certificate, verify also fails if a
-file has no certificate.`,
+to the file and be signed by a known key that is not revoked; see
+` + "`snapcli keys`" + `. If verify can read the file's content, the certificate must name
+the rules and SQL that the file records. With --require-certificate, verify also
+fails if a file has no certificate.`,
 		Example: examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all",
 			"snapcli snapshots verify"),
 		ValidArgsFunction: a.completeLocal,

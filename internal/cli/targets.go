@@ -103,7 +103,7 @@ func (a *app) printTargets(list []local.Target) error {
 	return t.flush()
 }
 
-// limitsView is the subset of a target's configuration.
+// limitsView is the JSON form of the subset limits in a target's configuration.
 type limitsView struct {
 	Where   map[string]string `json:"where,omitempty" doc:"SQL condition of the starting rows by table"`
 	Percent float64           `json:"percent,omitempty" doc:"percentage taken from tables without a condition"`

@@ -32,8 +32,8 @@ func exitCodesHelp() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-const environmentHelp = `Every setting except a target's checks can be a variable: SNAPCLI_ and its key
-in capitals, with __ for each dot. Variables override the config file:
+const environmentHelp = `Every setting except "checks" of a target can be a variable: SNAPCLI_ and its
+key in capitals, with __ for each dot. Variables override the config file:
 
   SNAPCLI_CLOUD__URL             the cloud service
   SNAPCLI_CLOUD__API_KEY         an API key; only --org overrides it
@@ -59,8 +59,8 @@ How snapcli behaves:
   TZ                   time zone of displayed times
 
 In a database URL of the config file, ${NAME} is replaced with the value of that
-variable when the URL is used. Only "snapcli clone --with-password" prints the
-value.`
+variable when the URL is used. Only "snapcli clone --with-password" prints a
+password.`
 
 const scriptsHelp = `Results go to standard output, everything else to standard error. Colors and
 progress bars appear only on a terminal, and snapcli asks questions only if

@@ -24,7 +24,7 @@ func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Show the version of snapcli",
-		Long:    "Version prints the version, the Go version it was built with, and its platform.",
+		Long:    "Version prints the version of snapcli, its Go version and its platform.",
 		Example: examples("show it", "snapcli version", "for a script", "snapcli version --json"),
 		Args:    command.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },

@@ -136,7 +136,7 @@ func (a *app) sessionExpiry(conn *connection) *time.Time {
 	return &expiry
 }
 
-// unlessEqual returns name, or an empty string if it equals other.
+// unlessEqual returns name, or an empty string if name and other are equal.
 func unlessEqual(other, name string) string {
 	if name == other {
 		return ""

@@ -190,8 +190,8 @@ func (r *Registry) findWarm(rec *record, q Request) (*Clone, func()) {
 	return nil, nil
 }
 
-// fromTemplate creates a database as a copy of the request's template. to is the URL of the new
-// database.
+// fromTemplate creates a database as a copy of the request's template. The argument to is the URL
+// of the new database.
 func (r *Registry) fromTemplate(ctx context.Context, q Request, to string) (leftOut string, err error) {
 	return r.withTemplate(ctx, q, func(cloner engine.Cloner, from string, o engine.CopyOptions) error {
 		return cloner.Copy(ctx, from, to, o)
@@ -457,8 +457,8 @@ func (r *Registry) describe(ctx context.Context, all []Listed, on []int) {
 	}
 }
 
-// CountWarm returns the number of warm clones with a source's content that are ready or being
-// created and have not expired.
+// CountWarm returns the number of warm clones that have a source's content, are ready or being
+// created, and have not expired.
 func (r *Registry) CountWarm(s Source) (n int, err error) {
 	rec, err := r.read()
 	for _, c := range rec.Clones {

@@ -10,7 +10,7 @@ import (
 
 type accessInput struct {
 	ByID
-	User string `query:"user" maxLength:"320" doc:"e-mail of a user of the organization whose access to explain"`
+	User string `query:"user" maxLength:"320" doc:"explain the access of this user of the organization, by e-mail"`
 }
 
 type newcomersInput struct {

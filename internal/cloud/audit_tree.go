@@ -161,8 +161,8 @@ func (s *Service) auditGrowth(ctx context.Context, in *growthInput) (*body[api.A
 	return &body[api.AuditGrowth]{api.AuditGrowth{From: in.From, Proof: hashes(proof), AuditCheckpoint: c}}, nil
 }
 
-// receipt returns the line of the owner's log that records the share, with its proof, to a
-// recipient organization. The line names no person.
+// receipt gives a recipient organization the line of the owner's log that records the share, with
+// its proof. The line names no person.
 func (s *Service) receipt(ctx context.Context, _ *ByID) (*body[api.AuditInclusion], error) {
 	c := callOf(ctx)
 	if c.snapshot.Org.ID == c.caller.Org.ID {
@@ -175,7 +175,7 @@ func (s *Service) receipt(ctx context.Context, _ *ByID) (*body[api.AuditInclusio
 	r, err := s.store.Receipt(ctx, c.caller, c.snapshot)
 	if errors.Is(err, snap.ErrNotFound) {
 		err = &snap.Error{Code: snap.CodeNotFound, Detail: "there is no receipt for this share",
-			Hint: "it was shared before the service wrote receipts; ask the owner to share it again"}
+			Hint: "the snapshot was shared before the service wrote receipts; ask the owner to share it again"}
 	}
 	if err != nil {
 		return nil, err

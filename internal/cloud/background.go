@@ -23,7 +23,7 @@ const (
 	archiveEvery   = 10 * time.Minute
 	reportEvery    = time.Minute     // how often overdue channels and expiring shares are reported
 	requestsEvery  = 5 * time.Second // how often people are notified of requests for access
-	indexEvery     = time.Minute     // how often rows of earlier releases are indexed for searches
+	indexEvery     = time.Minute     // how often rows that are not yet indexed for searches are indexed
 )
 
 // startBackground runs the service's background work until ctx is done. Each kind of work that is
@@ -178,8 +178,8 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 // collectBatch is how many rows of uploads or garbage are read at once.
 const collectBatch = 100
 
-// removeGarbage removes the objects to which no row refers. After an error, it continues with the
-// next object, unless the object store no longer responds. It returns the first error.
+// removeGarbage removes the objects that are recorded as garbage. After an error, it continues with
+// the next object, unless the object store no longer responds. It returns the first error.
 func (s *Service) removeGarbage(ctx context.Context) (failed error) {
 	for after := ""; ; {
 		all, err := s.store.Garbage(ctx, after, collectBatch)

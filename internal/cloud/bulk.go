@@ -64,7 +64,8 @@ func (s *Service) bulkChange(in *bulkInput) (change func(context.Context) (api.B
 		}, snap.ActDelete
 	}
 	if asked != 1 {
-		return nil, "", snap.Invalid("a bulk request asks for one change", "set one of share, unshare and delete")
+		return nil, "", snap.Invalid("a bulk request must ask for exactly one change",
+			"set one of share, unshare and delete")
 	}
 	return change, do, nil
 }

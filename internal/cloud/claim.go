@@ -83,7 +83,8 @@ func (c claim) compare(found storageOwner) error {
 			"with this configuration")
 }
 
-// takeOver transfers the object store to this service from the service at the public URL from.
+// takeOver makes this service the owner of the object store. The parameter from must be the public
+// URL of the current owner.
 func (c claim) takeOver(ctx context.Context, from string) error {
 	found, err := c.read(ctx)
 	if errors.Is(err, snap.ErrNotFound) || err == nil && found.Service == c.owner.Service {
@@ -118,9 +119,9 @@ func (c claim) write(ctx context.Context) error {
 	return c.blobs.Write(ctx, claimKey, text)
 }
 
-// Claim makes the service with this store the owner of the configuration's object store, in place
-// of the service at the public URL from, whose database is lost. The former service must never run
-// again. Its objects remain, but no snapshot of this service refers to them.
+// Claim makes the service with this store the owner of the configuration's object store. The
+// parameter from is the public URL of the former owner, whose database is lost. The former owner
+// must never run again. Its objects remain, but no snapshot of this service refers to them.
 func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 	secret, err := st.URLSecret(ctx)
 	if err != nil {

@@ -504,7 +504,7 @@ func (o Organization) policy() (snap.Policy, error) {
 		return p, fmt.Errorf("policy unsanitized_shares must be allow, ask or refuse, not %q", p.Unsanitized)
 	}
 	if !p.Requires.Valid() {
-		return p, fmt.Errorf("policy share_requires: %q is not certificate", p.Requires)
+		return p, fmt.Errorf("policy share_requires must be certificate, not %q", p.Requires)
 	}
 	for _, limit := range []struct {
 		name, text string
@@ -523,7 +523,7 @@ func (o Organization) policy() (snap.Policy, error) {
 }
 
 // parseFreshness parses the settings for how often people are confirmed at their identity provider
-// and how long a session may last. It stores the results in into.
+// and how long a session may last. It stores the results in the parameter into.
 func (o Organization) parseFreshness(into *signin.Organization) error {
 	for _, setting := range []struct {
 		name, text string

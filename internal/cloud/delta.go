@@ -18,8 +18,8 @@ import (
 
 // A delta needs two snapshots: its base and its result. The caller must be able to pull the base,
 // which must be of the same target and organization. For every other base, the response is the same
-// as for a snapshot that does not exist. Each download from the URL of a delta is checked like
-// a download of both snapshots.
+// as for a snapshot that does not exist. Each download from the URL of a delta is checked like a
+// download of both snapshots.
 
 // The purposes of the tokens in URLs of deltas.
 const (

@@ -254,8 +254,8 @@ func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, 
 func fileOf(b store.Bytes) delta.File { return delta.File{Size: b.Size, SHA256: b.SHA256} }
 
 // nameOf returns the file name of a delta: the names of the two objects. These names are unique, so
-// nobody who pushes equal files elsewhere can influence the delta. The keys of snapshots contain
-// only letters, digits and underscores.
+// nobody can influence the delta by pushing files with the same content elsewhere. The names
+// contain only letters, digits and underscores.
 func nameOf(base, result store.Bytes) string { return base.Blob + "-" + result.Blob }
 
 // get returns the file of a delta, which it makes if necessary. It returns nil if no useful delta

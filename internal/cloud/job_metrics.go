@@ -25,7 +25,7 @@ type jobTimes struct {
 func newJobTimes(s *Service) *jobTimes {
 	return &jobTimes{service: s, recorded: map[string]time.Time{}, done: prometheus.NewDesc(
 		"snapcloud_job_last_success_timestamp_seconds",
-		"Time of the last successful run in any process, up to a minute late; until then, the time of the first start.",
+		"Time of the last success in any process, up to a minute late; without one, the time of the first start.",
 		[]string{"work"}, nil)}
 }
 

@@ -85,14 +85,14 @@ func newMetrics(version string) *metrics {
 			500*time.Microsecond, "route"),
 		inFlight: create.gauge("snapcloud_http_requests_in_flight", "Requests being answered now.").WithLabelValues(),
 		panics:   create.counter("snapcloud_panics_total", "Requests that ended in a panic.").WithLabelValues(),
-		ready:    create.gauge("snapcloud_ready", "1 if this worked at the last check for /readyz.", "what"),
+		ready:    create.gauge("snapcloud_ready", "1 if this part worked at the last check for /readyz.", "what"),
 
 		queries: create.histogram("snapcloud_database_query_duration_seconds", "Time of a statement, by kind.",
 			50*time.Microsecond, "kind"),
 		queryErrors: create.counter("snapcloud_database_query_errors_total", "Statements that failed, by kind.",
 			"kind"),
 		s3: create.histogram("snapcloud_s3_request_duration_seconds",
-			"Time of a request to S3 until its headers, by method.", time.Millisecond, "method"),
+			"Time from a request to S3 until the headers of the response, by method.", time.Millisecond, "method"),
 		s3Requests: create.counter("snapcloud_s3_requests_total",
 			"Requests to S3, by method and status; the status is 0 without a response.", "method", "status"),
 
@@ -101,9 +101,9 @@ func newMetrics(version string) *metrics {
 		pushes: create.counter("snapcloud_pushes_total", "Completed pushes.").WithLabelValues(),
 		pushedBytes: create.counter("snapcloud_pushed_bytes_total",
 			"Bytes of the snapshots of completed pushes.").WithLabelValues(),
-		pulls: create.counter("snapcloud_pulls_total", "Started pulls, counted by download links.").WithLabelValues(),
+		pulls: create.counter("snapcloud_pulls_total", "Started pulls: download links handed out.").WithLabelValues(),
 		logins: create.counter("snapcloud_logins_total",
-			"Sign-ins and refreshes that ended, by way to sign in and outcome.", "door", "outcome"),
+			"Outcomes of sign-ins, refreshes, token exchanges and logouts by the provider.", "door", "outcome"),
 
 		jobs: create.counter("snapcloud_job_runs_total", "Runs of background work by this process, by outcome.", "work",
 			"outcome"),

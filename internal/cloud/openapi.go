@@ -94,7 +94,7 @@ func (s *Service) completeOpenAPI() {
 	doc := s.web.openAPI
 	doc.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	doc.Tags = tags()
-	if bulk := doc.Components.Schemas.Map()["BulkRequest"]; bulk != nil { // its members exclude each other
+	if bulk := doc.Components.Schemas.Map()["BulkRequest"]; bulk != nil { // share, unshare, delete exclude each other
 		bulk.Examples = []any{map[string]any{"ids": []string{"snap_7h2k9m4qw8xvbn3t"},
 			"share": map[string]any{"group_ids": []string{"eng"}}}}
 	}

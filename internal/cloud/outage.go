@@ -14,8 +14,9 @@ import (
 // repeatOutage is how often the log reports that an outage continues.
 const repeatOutage = time.Minute
 
-// outages writes the log lines about parts that fail repeatedly: one line when an outage begins,
-// one a minute while it lasts, and one when it is over. It is safe for concurrent use.
+// outages writes the log lines about parts of the service that fail repeatedly: one line when an
+// outage begins, one a minute while it lasts, and one when it is over. It is safe for concurrent
+// use.
 type outages struct {
 	log *slog.Logger
 	now func() time.Time

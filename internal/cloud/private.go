@@ -52,7 +52,7 @@ func (s *Service) servePrivate(ctx context.Context) (stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.config.Private.Listen)
 	if err != nil {
 		return nil, snap.Usage("cannot listen on "+s.config.Private.Listen+": "+err.Error(),
-			"choose another private.listen, or stop what uses it")
+			"set private.listen to another address, or stop the program that uses this one")
 	}
 	server := &http.Server{
 		Handler: s.private(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,

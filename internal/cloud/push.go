@@ -168,7 +168,7 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 			ExpiresAt: signed.Expires,
 		})
 	}
-	if len(in.Body.Parts) == 0 { // an object store may need a while to list thousands of parts
+	if len(in.Body.Parts) == 0 { // only then: an object store may need a while to list thousands of parts
 		present, err := s.transfers.blobs.Parts(ctx, u.Blob, u.BlobUpload)
 		if err != nil {
 			return nil, err
@@ -198,7 +198,7 @@ func (s *Service) verify(ctx context.Context, u store.Upload) error {
 	}
 	return &snap.Error{
 		Code:   snap.CodeVerifying,
-		Detail: "every byte has arrived; the service is still verifying them",
+		Detail: "all bytes have arrived; the service is still verifying them",
 		Hint:   "push again later: nothing is sent twice",
 	}
 }

@@ -86,8 +86,8 @@ func (r request) golang() string {
 	return b.String()
 }
 
-// exampleOf returns the example that the document states for a schema or, for an object without
-// one, the examples of its members. It returns nil if there is none.
+// exampleOf returns the example that the document states for a schema. For a schema without one, it
+// returns the examples of the members of an object, and nil for any other type.
 func exampleOf(doc *huma.OpenAPI, s *huma.Schema) any {
 	if s.Ref != "" {
 		s = doc.Components.Schemas.SchemaFromRef(s.Ref)

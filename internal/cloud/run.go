@@ -27,7 +27,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return snap.Usage("cannot listen on "+c.Listen+": "+err.Error(),
-			"choose another address with --listen or stop what uses it")
+			"choose another address with --listen, or stop the program that uses this one")
 	}
 	defer listener.Close()
 	s, err := New(ctx, c, o)

@@ -89,8 +89,7 @@ type Options struct {
 	// Recheck is how often the right to a download is checked while its bytes are sent. 0 means a
 	// little less than a second, so that a revoked download ends within a second.
 	Recheck time.Duration
-	// CollectEvery is how often unfinished uploads and obsolete rows are collected; 0 is ten
-	// minutes.
+	// CollectEvery is how often abandoned uploads and obsolete rows are removed; 0 is ten minutes.
 	CollectEvery time.Duration
 	// Again allows the service to start with this database although its data was moved elsewhere.
 	Again bool
@@ -101,7 +100,7 @@ type Options struct {
 // The caller must close the service after the last request.
 func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	useOwnErrors()
-	ctx = store.AllowReserve(ctx) // nobody can take access away before the service runs
+	ctx = store.AllowReserve(ctx) // if a full disk prevented the start, nobody could take access away
 	s = newService(c, o)
 	if s.telemetry.tracing, err = newTracing(ctx, c.Tracing, o.Version, s.log); err != nil {
 		return nil, err

@@ -243,7 +243,8 @@ func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.Sh
 	var err error
 	if r.All {
 		if r.OrgWide || len(r.GroupIDs)+len(r.OrgSlugs) > 0 {
-			return nil, snap.Invalid("all cannot be combined with other recipients", "omit the others")
+			return nil, snap.Invalid("the field all cannot be combined with org_wide, group_ids or org_slugs",
+				"set all to end every share, or name the recipients")
 		}
 		ended, err = s.store.UnshareAll(ctx, c.caller, c.snapshot)
 	} else if err = s.checkRecipients(ctx, from); err == nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // Mail is the SMTP server through which events are sent to e-mail addresses. Without a server, no
-// e-mail address can be added.
+// webhook can send to an e-mail address.
 type Mail struct {
 	Server   string `yaml:"server"`   // host, or host:port
 	Security string `yaml:"security"` // starttls, tls, or none for a server on this machine
@@ -72,7 +72,7 @@ func (m Mail) check() (wrong []string) {
 	case "", mailSTARTTLS, mailTLS:
 	case mailPlain:
 		if !snap.IsLoopback(host) || m.User != "" {
-			report("mail.security none is only for a server on this machine without a password")
+			report("mail.security none is only for a server on this machine that needs no password")
 		}
 	default:
 		report("mail.security must be starttls, tls or none, not %q", m.Security)

@@ -78,8 +78,8 @@ func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("prepare to send traces: %w", err)
 	}
-	// A client may choose the trace that its request belongs to, but cannot force all of its traces
-	// to be recorded.
+	// A client may choose the trace that its request belongs to. The client's sampled flag does not
+	// get the trace recorded: the fraction applies to that trace too.
 	sample := sdktrace.TraceIDRatioBased(c.sample())
 	p := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(quietExporter{exporter, log}), sdktrace.WithResource(about),
@@ -132,7 +132,7 @@ func (t *tracing) request(r *http.Request) (context.Context, func(route string, 
 	}
 }
 
-// method returns the request's method if HTTP defines it, otherwise "_OTHER".
+// method returns the request's method if it is a common one, otherwise "_OTHER".
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

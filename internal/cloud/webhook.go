@@ -54,7 +54,7 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	return wireNewWebhook(hook, secret, err)
 }
 
-// destination returns the URL and the format of a new webhook: an e-mail address, or a URL that
+// destination returns a new webhook with its URL and format. The URL is a mailto: URL, or one that
 // accepts messages over HTTP.
 func (s *Service) destination(slug string, r api.WebhookRequest) (w store.Webhook, err error) {
 	format := strings.TrimPrefix(r.Format, standardFormat)

@@ -47,7 +47,7 @@ func RequireKnown(cmd *cobra.Command, args []string) error {
 	return snap.Usage(fmt.Sprintf("there is no command %q", Path(cmd, args[0])), hint)
 }
 
-// CheckHelp makes the command help of a program reject words that are neither a command nor a help
+// CheckHelp makes a program's command `help` reject words that are neither a command nor a help
 // page. It must be called after all commands were added.
 func CheckHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()

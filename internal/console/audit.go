@@ -78,7 +78,7 @@ func auditFilter(v *visit) (o api.AuditOptions, err error) {
 	for name, to := range map[string]*time.Time{"since": &o.Since, "until": &o.Until} {
 		if text := v.query(name); text != "" {
 			if *to, err = time.Parse(time.DateOnly, text); err != nil {
-				return o, snap.Invalid("the date is not a day", "write it as 2026-03-01")
+				return o, snap.Invalid("a date of the filter is not valid", "write it as 2026-03-01")
 			}
 		}
 	}

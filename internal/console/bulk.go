@@ -67,7 +67,7 @@ func (s *Server) changeMany(v *visit) (string, error) {
 
 // notShared returns the snapshots that are not shared with the recipient, so that sharing several
 // snapshots never changes the end of an existing share. It includes snapshots that the caller is
-// not allowed to see or share, for which the change itself gives the reason.
+// not allowed to see or share; for these, the change itself returns the error.
 func (v *visit) notShared(ctx context.Context, ids []string, with api.SharesRequest) (rest []string, err error) {
 	for _, id := range ids {
 		share, err := look.LiveShare(ctx, v.api, id, with)

@@ -312,7 +312,7 @@ func TestPagesShowTheOrganization(t *testing.T) {
 			t.Errorf("the group %s lists %s, who is in the other group of this name", id, of[1])
 		}
 	}
-	v.get("/console/audit?since=yesterday").must(t, http.StatusBadRequest, "The date is not a day")
+	v.get("/console/audit?since=yesterday").must(t, http.StatusBadRequest, "A date of the filter is not valid")
 	v.get("/console/audit?action=no.such").must(t, http.StatusBadRequest, "is not an action of the audit log")
 	// A link cannot make a page announce anything else.
 	if p := v.get("/console/members?done=Hello"); strings.Contains(p.text, "Hello") {
@@ -351,7 +351,8 @@ func TestFormsChangeWhatTheySay(t *testing.T) {
 	v.submit("/console/channels", "target", "no/such", "type", "sanitized").must(t, 400, `value="no/such"`,
 		"role=\"alert\"")
 
-	v.submit("/console/retention", "target", "shop", "last", "many").must(t, 400, "is not a number", `value="many"`)
+	v.submit("/console/retention", "target", "shop", "last", "many").must(t, 400, "is not a whole number",
+		`value="many"`)
 	v.submit("/console/retention", "target", "shop", "last", "1").must(t, 200, "The retention rule was saved.",
 		"1 snapshot would be deleted now", old.Name)
 	v.submit("/console/retention", "apply", "yes").must(t, 200, "The retention rules were applied.")

@@ -12,7 +12,7 @@ type keysPage struct {
 	layout
 	Keys     []api.Key
 	Idle     bool   // only keys that were not used for snap.IdleKey
-	Count    int    // number of these keys
+	Count    int    // number of keys on all pages
 	NextKeys string // address of the page with the next keys
 	Sessions []api.Session
 	Next     string // address of the page with the next sessions

@@ -70,8 +70,8 @@ func (v *visit) number(name, label string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, snap.Invalid(fmt.Sprintf("%q is not a number", text),
-			"enter a whole number for "+label+", or leave it empty")
+		return 0, snap.Invalid(fmt.Sprintf("%q is not a whole number of 0 or more", text),
+			fmt.Sprintf("enter a whole number in the field %q, or leave it empty", label))
 	}
 	return n, nil
 }

@@ -171,7 +171,7 @@ func (v *visit) recipient(ctx context.Context) (with api.SharesRequest, err erro
 
 // groupID returns the ID of the group whose ID or name was typed. An ID takes precedence over a
 // name, and an exact name over a name that differs only in case. If there is no such group, groupID
-// returns typed, which the API then refuses. It fails if several groups match.
+// returns the typed text, which the API then refuses. It fails if several groups match.
 func (v *visit) groupID(ctx context.Context, typed string) (string, error) {
 	if typed == "" {
 		return "", snap.Invalid("enter the name of the group to share with", "")

@@ -30,7 +30,7 @@ func (s *Server) client(r *http.Request, caller *snap.Caller) (*api.Client, erro
 	})
 }
 
-// RoundTrip implements [http.RoundTripper]. It copies the client's address and some headers from
+// RoundTrip implements [http.RoundTripper]. It copies the browser's address and some headers from
 // the request for the page. The API uses them to recognize the browser and to refuse other sites.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())

@@ -15,9 +15,9 @@ import (
 
 // Apply writes the result of a delta to w. The delta's header has already been read. An encrypted
 // delta must be unsealed first; see [Header.Unseal]. The base must be the file that the header
-// names; if that is encrypted, call its Unlock first. Apply fails with corrupt_snapshot unless the
-// bytes written have the size and the SHA-256 that the header states; the caller must then discard
-// them. It never writes more than the announced size.
+// names; if the base is encrypted, call its Unlock first. Apply fails with corrupt_snapshot unless
+// the bytes written have the size and the SHA-256 that the header states; the caller must then
+// discard them. It never writes more than the announced size.
 func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r io.Reader) error {
 	if h.Sealed != nil {
 		return damaged("it is encrypted", nil)

@@ -33,7 +33,7 @@ const (
 // The ways to store the literals and the operations of a group.
 const (
 	asIs    = 0
-	asZstd  = 1 // the dictionary's bytes come before the content
+	asZstd  = 1 // a zstd frame, as if the dictionary's bytes preceded the content
 	asBlock = 2 // as a block of a snapshot file
 )
 
@@ -86,7 +86,8 @@ func writeHeader(w io.Writer, h Header) error {
 }
 
 // ReadHeader reads the header of a delta. It fails with corrupt_snapshot if the header is damaged,
-// and with [snap.CodeInvalid] if this version cannot apply the delta or its content is too large.
+// and with [snap.CodeInvalid] if this version cannot apply the delta or the result's content is too
+// large for its file.
 func ReadHeader(r io.Reader) (h Header, err error) {
 	head := make([]byte, headSize)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -169,7 +170,7 @@ type op struct {
 // span is a range of the base's content.
 type span struct{ at, size int64 }
 
-// group is a number of operations with their literals.
+// group holds some operations with their literals.
 type group struct {
 	ops      []op
 	literals []byte

@@ -50,14 +50,14 @@ var errNotWritable = snap.Invalid("no delta to this snapshot can be written: it 
 // Written describes a delta that [Write] has written.
 type Written struct {
 	Size int64 // bytes
-	Same bool  // all sections are equal, so that only the manifests differ
+	Same bool  // both files have the same sections, so that only their manifests differ
 }
 
 // Write writes the delta from base to result to dst. If the delta has more than limit bytes, it
 // fails with [ErrLarge] and has written at most limit bytes. It fails with [archive.ErrLoads] if
-// comparing the two files reads more of the base than [Apply] allows. from and to identify the
-// files of the two readers. The delta to an encrypted file, which must be unlocked, is encrypted to
-// the recipients of that file.
+// comparing the two files reads more of the base than [Apply] allows. The arguments from and to
+// identify the files of the two readers. The delta to an encrypted file, which must be unlocked, is
+// encrypted to the recipients of that file.
 func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, from, to File, limit int64) (Written,
 	error) {
 	if err := CheckWritable(result); err != nil {
@@ -106,7 +106,7 @@ func seal(dst io.Writer, h Header, result *archive.Reader) (io.WriteCloser, erro
 	return envelope.Seal(dst)
 }
 
-// writeContent writes a delta, and reports whether all sections are equal.
+// writeContent writes a delta, and reports whether both files have the same sections.
 func writeContent(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, now *archive.Content) (same bool,
 	err error) {
 	seed := maphash.MakeSeed()
@@ -149,7 +149,7 @@ type writer struct {
 	drift    int64        // position in the base minus position in the result; see expected
 	groups   groups
 	differs  bool         // a section has different content or a different position
-	next     [2]lookahead // the bytes after the offsets at and left
+	next     [2]lookahead // the bytes after the offsets w.at and w.left
 	before   []byte       // a buffer for the bytes before an anchor
 }
 
@@ -286,8 +286,8 @@ func grew(b, old []byte) bool {
 	return size >= 2 && bytes.HasSuffix(b[:len(head)+size], end)
 }
 
-// extend extends the bytes at index n to the left, if the base has the same bytes at from and a
-// jump there is worthwhile. Otherwise it returns a negative index.
+// extend extends the bytes at index n to the left, if the base has the same bytes at the offset
+// from, and a jump to that offset is worthwhile. Otherwise it returns a negative index.
 func (w *writer) extend(n int, from int64) (int, int64, error) {
 	if from < 0 {
 		return -1, 0, nil

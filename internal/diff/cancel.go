@@ -153,7 +153,7 @@ type feed struct {
 	from         <-chan batch
 	free         chan<- batch
 	next, start  int   // index and start of the next row
-	read, paired int64 // number of rows read so far, and that of the row in the latest pair
+	read, paired int64 // how many rows were read so far, and the number of the row in the latest pair of equal rows
 }
 
 // more reports whether there is another row. It waits for the next batch.

@@ -19,8 +19,8 @@ type identity [2]uint64
 // comparison compares the rows of two sides.
 type comparison struct {
 	tables []comparedTable
-	at     [2][]int   // for each side, the indexes of its tables in tables
-	counts [2][]int64 // for each side, the number of rows by index in tables
+	at     [2][]int   // for each side, the indexes of its tables in comparison.tables
+	counts [2][]int64 // for each side, the numbers of rows, in the order of comparison.tables
 	spills [2]*spill
 	seeds  [3]maphash.Seed
 	window int // maximum number of rows kept in memory until an equal row of the other side is read
@@ -32,7 +32,7 @@ type comparedTable struct {
 
 	shared  bool     // it exists on both sides
 	columns [2][]int // for each side, the positions of the common columns in its rows
-	key     [2][]int // for each side, the positions of the primary key's columns; nil if there is none
+	key     [2][]int // for each side, the positions of the common primary key's columns; nil if there is none
 
 	order       [2][]int // for each side, the positions of the common columns, first those of the key
 	identifying int      // number of columns at the start of order that identify a row

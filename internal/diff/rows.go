@@ -39,7 +39,7 @@ func (c *comparison) newDifferingRows(want *Wanted, before Side) (*differingRows
 	return f, nil
 }
 
-// note records the rows of an identity, unless enough rows are recorded already.
+// note records the rows of an identity. If they would exceed the limit, it only counts them.
 func (f *differingRows) note(id identity, removed, added, changed int64) {
 	n := removed + added + changed
 	if f.size+n > f.limit {

@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// Copy copies a file. The new file, to, has the content of from and the mode perm. If the file
+// Copy copies a file. The new file has the content of the old one and the mode perm. If the file
 // system can share blocks between files, the copy is almost instant, and takes no space until one
-// of the two files changes. The copy is not synced. Copy fails with [fs.ErrExist] if to exists.
-// After any other failure, to does not exist.
+// of the two files changes. The copy is not synced. Copy fails with [fs.ErrExist] if there already
+// is a file at the new path. A failed Copy leaves no new file.
 func Copy(from, to string, perm fs.FileMode) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -130,8 +130,8 @@ type matching struct {
 	fates []Fate
 }
 
-// matches marks the relations that match one of the patterns, without the views unless views is
-// set. Each pattern must match at least one relation.
+// matches marks the relations that match one of the patterns. It marks views only if the parameter
+// views is set. Each pattern must match at least one relation.
 func (m *matching) matches(patterns []string, views bool) ([]bool, error) {
 	found := make([]bool, len(m.all))
 	return found, eachPattern(patterns, "table", func(p Pattern) (matched bool) {
@@ -145,8 +145,8 @@ func (m *matching) matches(patterns []string, views bool) ([]bool, error) {
 }
 
 // eachPattern parses the patterns and calls match for each. It returns an error if match returns
-// false, which means that the pattern matches nothing. The error uses what as the noun for the
-// names.
+// false, which means that the pattern matches nothing. In the error, the argument what is the noun
+// for the names.
 func eachPattern(patterns []string, what string, match func(Pattern) bool) error {
 	for _, text := range patterns {
 		p, err := ParsePattern(text)
@@ -163,7 +163,7 @@ func eachPattern(patterns []string, what string, match func(Pattern) bool) error
 }
 
 // Names returns the names that match one of the patterns. Each pattern must match at least one
-// name. Error messages use what as the noun for the names.
+// name. In error messages, the argument what is the noun for the names.
 func Names(patterns, names []string, what string) (map[string]bool, error) {
 	found := map[string]bool{}
 	return found, eachPattern(patterns, what, func(p Pattern) (matched bool) {

@@ -41,7 +41,8 @@ type Cloner interface {
 	// engine does not support that, returns a conflict.
 	Reset(ctx context.Context, from, to string, o CopyOptions) error
 
-	// Recover removes what a killed Reset left next to the database at url.
+	// Recover completes or reverts a killed Reset of the database at url, and removes what it left
+	// behind.
 	Recover(ctx context.Context, url string) error
 
 	// Drop removes a database, and anything that a killed Copy or Reset left behind. It ends the
@@ -69,7 +70,8 @@ type DatabaseState struct {
 	Connections []string // other clients that are connected, as far as known
 }
 
-// ErrNotSealed is the error for a database that was sealed but is now missing or was opened again.
+// ErrNotSealed is the error for a database that was sealed and has since been changed, unsealed or
+// removed.
 var ErrNotSealed = errors.New("the sealed database was changed")
 
 // NoRoom returns the error for a copy that the disk cannot hold. where names the folder or server,

@@ -84,7 +84,9 @@ type Dump struct {
 // [schema.Program].
 type Trust int
 
-// The levels of trust. The zero value is for dumps that this user made on this machine.
+// The levels of trust. Mine, the zero value, is for dumps that this user made on this machine. Ours
+// is for dumps from the user's own organization or from a storage profile, unless the configuration
+// distrusts them. Foreign is for all other dumps.
 const (
 	// Mine is restored completely, with the database's own tools and the user's privileges.
 	Mine Trust = iota
@@ -108,7 +110,7 @@ type Options struct {
 	Choice     Choice                  // for Dump: include only some objects
 	Into       Into                    // for Restore: where the content goes
 	WithGrants bool                    // for Dump: record the rights of other users; for Restore: apply them
-	Terminate  bool                    // for Restore into an existing database: end sessions whose locks block the load
+	Terminate  bool                    // for Restore into an existing database: end sessions that block the load
 	Grants     []string                // for Restore: GRANT statements to run after the content is loaded
 	Notice     func(sentence string)   // called with messages for the user; may be nil
 

@@ -18,10 +18,10 @@ type Reading interface {
 	// were not read.
 	Definitions() []Definition
 
-	// Rows calls see for each row, with the index of its table in Tables and one field for each of
-	// the table's columns. Rows of different tables can alternate. NULL is a nil field. Two fields
-	// of the same column have equal values if and only if their bytes are equal. The fields are
-	// valid until see returns.
+	// Rows calls the function see for each row, with the index of its table in Tables and one field
+	// for each of the table's columns. Rows of different tables can alternate. NULL is a nil field.
+	// Two fields of the same column have equal values if and only if their bytes are equal. The
+	// fields are valid until see returns.
 	Rows(ctx context.Context, see func(table int, fields [][]byte) error) error
 
 	// Text returns a field as UTF-8 for display. The field must not be nil.

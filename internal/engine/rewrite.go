@@ -184,8 +184,8 @@ func AddSample(samples []string, value string, limit int) []string {
 	return append(samples, value)
 }
 
-// EnoughSamples reports whether a column needs no more samples: it has limit of them, or more than
-// 1 MiB of them.
+// EnoughSamples reports whether a column needs no more samples: their number has reached the limit,
+// or their total size exceeds 1 MiB.
 func EnoughSamples(samples []string, limit int) bool {
 	if len(samples) >= limit {
 		return true

@@ -4,12 +4,12 @@ package engine
 // source holds in the dump too. Package subset has the rules.
 type Subset struct {
 	Where   map[string]string // by table: the SQL condition of the rows to start from
-	Percent float64           // percentage of rows to choose in tables that no key connects with Where; 0 is all
+	Percent float64           // percentage of rows from tables that no key connects with those in Where; 0 is all
 	Rows    int64             // for Dump, instead of Where and Percent: the largest number of rows; 0 is no limit
 	Bytes   int64             // for Dump, instead of Where and Percent: the largest size of the tables; 0 is no limit
 	Start   []string          // set by Dump: the tables whose rows were selected first
 }
 
-// ForeignKeys is the property of a subset that holds the result of checking its foreign keys, for
-// engines that do not check them while loading.
+// ForeignKeys is the key in a dump's Info.Properties under which a subset's dump holds the result
+// of checking its foreign keys, for engines that do not check them while loading.
 const ForeignKeys = "foreign_keys"

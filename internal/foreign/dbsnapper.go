@@ -120,7 +120,7 @@ func (r *dbsnapper) target(t *tree) {
 		r.left(shown, "snapcli allows one name for a target: %s", name)
 	}
 	if c := from.get("schema_config"); c != nil {
-		r.left(c, "is the setting schemas of a target, or a flag: snapcli build %s --schema NAME",
+		r.left(c, "is the setting `schemas` of a target, or a flag: snapcli build %s --schema NAME",
 			snap.ShellWord(name))
 	}
 	r.sanitize(&out, t.get("sanitize"), t)
@@ -204,7 +204,7 @@ func (r *dbsnapper) sanitize(out *Target, s, target *tree) {
 	}
 	for _, key := range []string{"src_url", "dst_url"} {
 		if u := s.get(key); u != nil {
-			r.left(u, "snapcli makes the copy to mask on the server of the target's destination")
+			r.left(u, "snapcli masks a copy that it makes on the server of the target's destination")
 		}
 	}
 }

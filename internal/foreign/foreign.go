@@ -2,8 +2,8 @@
 // profiles and masking rules.
 //
 // Nothing is dropped silently: a setting without an equivalent is reported with its line, and a
-// column whose masking has no equivalent gets no rule, so that sanitizing stops there. The package
-// uses neither a database nor the network.
+// column whose masking has no equivalent gets no rule, so that sanitizing fails until somebody adds
+// one. The package uses neither a database nor the network.
 package foreign
 
 import (
@@ -37,7 +37,7 @@ type Left struct {
 	Why  string `json:"why" doc:"how snapcli treats it"`
 }
 
-// left records a setting with the reason, and marks it as read.
+// left records a setting and how snapcli treats it, and marks the setting as read.
 func (f *Found) left(t *tree, why string, args ...any) {
 	t.markRead()
 	f.Left = append(f.Left, Left{t.line, t.path, fmt.Sprintf(why, args...)})

@@ -230,7 +230,7 @@ func (g *greenmask) table(t *tree) {
 			"rules or SQL",
 		"columns_type_override": "is not needed: masks adapt to the form of each value",
 		"apply_for_inherited":   "write a rule for every partition: a name may contain *",
-		"when":                  "is written in another language: add when and else to the rules of its columns",
+		"when":                  "is written in another language: add `when` and `else` to the rules of the columns",
 	} {
 		if o := t.get(key); o != nil {
 			g.left(o, "%s", why)
@@ -246,10 +246,10 @@ func (g *greenmask) transformer(table string, t *tree) {
 	name, params := t.value("name"), t.get("params")
 	references := t.value("apply_for_references") == "true"
 	if o := t.get("when"); o != nil {
-		g.left(o, "is written in another language: add when and else to the rule, otherwise every row is masked")
+		g.left(o, "is written in another language: add `when` and `else` to the rule, otherwise every row is masked")
 	}
 	if o := t.get("dynamic_params"); o != nil {
-		g.left(o, "has no exact equivalent: the mask template combines masked values of other columns")
+		g.left(o, "has no exact equivalent: the mask `template` combines masked values of other columns")
 	}
 	columns := params.get("columns").list()
 	if c := params.get("column"); c != nil {

@@ -37,7 +37,7 @@ func (r *ruleSet) text(from string) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Imported from %s. Every other column needs a rule too; the rule can be keep.\n"+
+	fmt.Fprintf(&b, "# Imported from %s. Every other column needs a rule too; the rule can be `keep`.\n"+
 		"# If a column has none, sanitizing stops and lists all such columns. For suggestions, run:\n"+
 		"# snapcli sanitize TARGET --init --rules all.rules.yaml\ntables:\n", snap.CleanText(from))
 	for _, table := range r.tables {

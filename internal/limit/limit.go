@@ -28,8 +28,9 @@ func (r Rate) share() int { return max(1, int(r)/20) }
 // cost returns the share of a minute that n uses take from a bucket.
 func (r Rate) cost(n int) time.Duration { return Per * time.Duration(n) / time.Duration(r) }
 
-// Spend spends cost from a bucket that all replicas share; a full bucket holds a whole window. It
-// returns 0 on success, and otherwise how long to wait until the bucket holds enough.
+// Spend spends cost from the allowance of a bucket, which all replicas share. The allowance of a
+// full bucket is window. Spend returns 0 on success, and otherwise how long to wait until the
+// allowance is enough.
 type Spend func(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error)
 
 // Limiter counts uses by bucket. It is safe for concurrent use.

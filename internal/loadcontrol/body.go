@@ -19,7 +19,7 @@ const (
 var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the request body is larger than 1 MiB",
 	Hint: "send the bytes of snapshots to the URLs that /snapshots/{id}/parts returns"}
 
-// readBody reads a request's body into memory. Its bytes count as bytes in memory until release is
+// readBody reads a request's body into memory. Its bytes count towards maxBodies until release is
 // called. readBody fails with too_large if the body is larger than maxBody, and with errBusy if all
 // bodies in memory together would be larger than maxBodies.
 func (c *Control) readBody(r *http.Request) (release func(), err error) {

@@ -30,7 +30,7 @@ const (
 	Health                // a health check, which is never limited
 )
 
-// Limits bounds the load. Zero means no limit.
+// Limits bounds the load. Zero means no limit, except for Queued and Wait.
 type Limits struct {
 	// Requests per minute, counted across all replicas.
 	PerAddress, SignInsPerAddress, PerCredential limit.Rate

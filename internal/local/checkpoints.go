@@ -49,8 +49,8 @@ func (a *Agent) KeepCheckpoint(service, organization string, c api.AuditCheckpoi
 	})
 }
 
-// rewrite replaces a JSON file of the data folder with the value that next returns. It locks the
-// file, so that next can read it and no other process can change it in the meantime.
+// rewrite replaces a JSON file of the data folder with the value that the function next returns. It
+// locks the file, so that next can read it and no other process can change it in the meantime.
 func (a *Agent) rewrite(path, what string, next func() (any, error)) error {
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
 		return diskError(err, "create the data folder")

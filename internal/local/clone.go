@@ -90,8 +90,8 @@ func (a *Agent) cloner(s clone.Source) (engine.Cloner, string, error) {
 // by the URL of the SSH server if there is one.
 func serverRecord(p place) string { return strings.TrimSpace(p.via + " " + p.raw) }
 
-// clonePlace returns the server of a source's clones. It uses the target's password command, as
-// long as the target still names that server.
+// clonePlace returns the server of the clones and templates with this source. It uses the target's
+// password command, as long as the target still names that server.
 func (a *Agent) clonePlace(s clone.Source) place {
 	t := a.Config().Targets[s.Target]
 	for _, p := range []place{t.destination(), t.scratch()} {
@@ -261,7 +261,7 @@ func cloneNames(target string, o CloneOptions) (names []string, number bool, err
 
 var notInCloneName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// cloneBase returns a target's name as the beginning of clone names.
+// cloneBase turns a target's name into the beginning of the names of its clones.
 func cloneBase(target string) string {
 	const maxLength = 40
 	base := strings.Trim(notInCloneName.ReplaceAllString(target, "-"), "-._")
@@ -365,7 +365,7 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 
 // templateLoad returns a function that loads a snapshot into a new database by the same rules as
 // [Agent.Load], but without the target's after_load and grants. It never trusts the snapshot's
-// author more than trust allows.
+// author more than the argument trust allows.
 func (a *Agent) templateLoad(s Snapshot, on clone.Source, trust engine.Trust, o CloneOptions,
 	p Progress) clone.Load {
 	return func(ctx context.Context, url string) (string, error) {

@@ -39,8 +39,8 @@ type StorageProfile struct {
 }
 
 // Target is a database to take snapshots of, and the database to load them into. Scratch names any
-// database on the server that holds scratch copies; if it is empty, the destination's server holds
-// them.
+// database on the server that holds scratch copies; if Scratch is empty, the destination's server
+// holds them.
 type Target struct {
 	Name        string       `yaml:"-"`
 	Source      string       `yaml:"source,omitempty"`      // URL of the database to build from

@@ -20,8 +20,8 @@ const (
 	sectionProfiles = "storage_profiles"
 )
 
-// editTarget writes the target that change returns to the file, or removes the target if change
-// returns nil. The argument of change is the target in the file, or nil if there is none.
+// editTarget calls the function change with the target in the file, or with nil if there is none.
+// It writes the result to the file, or removes the target if the result is nil.
 func (f *configFile) editTarget(name string, change func(old *Target) (*Target, error)) error {
 	return f.edit(sectionTargets, name, func(c *Config) (any, error) {
 		var old *Target

@@ -18,9 +18,9 @@ const envPrefix = "SNAPCLI_"
 // envKeys returns the settings in the environment: SNAPCLI_CLOUD__URL sets cloud.url. The names of
 // targets, storage profiles and tables in the file match in any case, with _ for characters that a
 // variable's name cannot contain. All other names are converted to lower case; the variables with
-// such names are found in the process's own environment, because env cannot list variables. A
-// variable with a single underscore in place of a dot, such as SNAPCLI_CLOUD_URL, is an error,
-// because otherwise it would silently have no effect.
+// such names are found in the process's own environment, because the function env cannot list
+// variables. A variable with a single underscore in place of a dot, such as SNAPCLI_CLOUD_URL, is
+// an error, because otherwise it would silently have no effect.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{}
 	for _, path := range settingPaths(reflect.TypeFor[Config](), nil, func(at []string) []string {

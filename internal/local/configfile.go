@@ -91,7 +91,7 @@ func parseConfig(path string, text []byte) (*koanf.Koanf, error) {
 	for name := range shape.Targets {
 		if clean, err := snap.CleanTarget(name); err != nil || clean != name {
 			return nil, snap.Usage(fmt.Sprintf("%s: %q is not a valid target name", path, name),
-				"start it with a letter or a digit, without slashes or surrounding space")
+				"start it with a letter or a digit, and use neither slashes nor surrounding space")
 		}
 	}
 	settings := koanf.New(keyDelim)
@@ -155,7 +155,7 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 			Detail: "an environment variable SNAPCLI_... has a value of the wrong kind",
 			Hint: "jobs, subset.rows, clones.max and clones.warm take a whole number, subset.percent a number; " +
 				"production, sanitize.prove, cloud.plain_storage and trust.own_organization take true or false; " +
-				"checks cannot be set there",
+				"checks cannot be set by a variable",
 			Cause: err}
 	}
 	for name, t := range c.Targets {

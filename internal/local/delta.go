@@ -25,8 +25,8 @@ import (
 )
 
 // A delta is only an attempt to transfer fewer bytes. After a delta, a push still runs the ordinary
-// transfer, which then finds nothing left to send. If anything goes wrong with a delta, the whole
-// file is transferred.
+// transfer, which then finds nothing left to send, unless the snapshot is encrypted. If anything
+// goes wrong with a delta, the whole file is transferred.
 
 const (
 	minDeltaFile  = 128 << 10 // bytes; smaller files are transferred whole
@@ -130,9 +130,9 @@ func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o t
 	return &sentDelta{written, base}, nil
 }
 
-// commonBase returns a local snapshot of the same target and type that is also in the cloud, and
-// its ID there. It chooses the newest one in the cloud that has a different checksum and does not
-// come from another organization.
+// commonBase returns a local snapshot of the same target and type as s that is also in the cloud,
+// and its ID there. It chooses the newest one in the cloud whose checksum is not that of s and that
+// does not come from another organization.
 func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snapshot, string, error) {
 	page, err := c.Snapshots(ctx, api.ListOptions{Target: s.Target, Type: s.Type, Limit: 50})
 	if err != nil {

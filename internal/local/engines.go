@@ -20,7 +20,7 @@ const dumpSection = "dump"
 // engineFor returns the implementation for a database engine.
 func (a *Agent) engineFor(kind snap.Engine) (engine.Engine, error) { return a.engineBy(kind, nil) }
 
-// engineBy is like engineFor, for a database that is reached through way.
+// engineBy is like engineFor, for a database that is reached in the given way.
 func (a *Agent) engineBy(kind snap.Engine, way *reach.Way) (engine.Engine, error) {
 	switch kind {
 	case snap.Postgres:

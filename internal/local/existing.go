@@ -38,7 +38,7 @@ func checkGrantsOf(d database, wanted bool) error {
 		return snap.Usage("a SQLite database has no users with privileges", "omit --with-grants")
 	}
 	return snap.Usage("snapshots of MySQL and MariaDB contain no grants, because the server stores grants outside the "+
-		"database", "omit --with-grants; list the GRANT statements to run after a load in the target's grants")
+		"database", "omit --with-grants; in the target's grants, list the GRANT statements to run after a load")
 }
 
 // requireExisting returns an error if there is no database whose content could be replaced.

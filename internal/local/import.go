@@ -108,7 +108,7 @@ func (i *Import) addFile(path, text string) string {
 	return path
 }
 
-// check validates the rules to be written with the parser that will read them.
+// check validates the rules that will be written, with the parser that will read them.
 func (i *Import) check() error {
 	for _, t := range i.Targets {
 		if text, ok := i.texts[t.Sanitize.Rules]; ok {
@@ -120,8 +120,8 @@ func (i *Import) check() error {
 	return nil
 }
 
-// Import writes the converted settings to the configuration and the files next to it. If a target,
-// a storage profile or a file already exists, it returns a conflict and writes nothing.
+// Import writes the converted settings to the configuration, and writes the files next to it. If a
+// target, a storage profile or a file already exists, it returns a conflict and writes nothing.
 func (a *Agent) Import(i Import) error {
 	config := a.Config()
 	var existing []string

@@ -66,7 +66,8 @@ func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 	return all, requireSameKind(all)
 }
 
-// IsRecipient reports whether an entry is a public key rather than the path of a file.
+// IsRecipient reports whether an entry is a key rather than the path of a file. It also accepts
+// private keys, so that no message repeats them as a path.
 func IsRecipient(entry string) bool {
 	return strings.HasPrefix(entry, "age1") || strings.HasPrefix(entry, "ssh-") || strings.HasPrefix(entry, "AGE-")
 }

@@ -13,8 +13,8 @@ import (
 	"snap/internal/sanitize"
 )
 
-// leakScan searches masked output for original values that the SQL removed from one column, but
-// that still occur in another column or in the schema.
+// leakScan searches masked output for original values that the masking SQL removed from one column,
+// but that still occur in another column or in the schema.
 type leakScan struct {
 	engine engine.Engine
 	before engine.Dump // the dump that the SQL was run on
@@ -39,7 +39,7 @@ func (s *leakScan) begin(ctx context.Context) error {
 	c, err := rewriter.Inspect(ctx, s.before, sanitize.Samples, engine.Options{Jobs: 1, TempDir: dir})
 	var refused *snap.Error
 	if errors.As(err, &refused) && refused.Code == snap.CodeInvalid {
-		return nil // rules do not support this version of the dump
+		return nil // the engine cannot inspect this dump
 	}
 	if err != nil {
 		return diskError(err, "inspect the snapshot")

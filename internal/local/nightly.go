@@ -67,7 +67,7 @@ func (a *Agent) scheduleFlaws(t Target, f *flaws) {
 		err = checkCanMask(t)
 	}
 	f.add(Flaw{Key: at + ".schedule", Err: err})
-	f.add(Flaw{Key: at + ".schedule", Err: a.checkCanPush(), Doubt: true}) // the environment may set it
+	f.add(Flaw{Key: at + ".schedule", Err: a.checkCanPush(), Doubt: true}) // the environment may set cloud.url
 }
 
 // checkCanMask returns an error if a target lacks the source or the masking rules that the nightly

@@ -41,8 +41,8 @@ type Preflight struct {
 // Loses reports whether the load would remove content.
 func (p Preflight) Loses() bool { return p.Exists && !p.Empty }
 
-// destination returns the database that a load would replace. It returns an error if the engine
-// differs, or if the destination is production and force is not set.
+// destination returns the database that a load would replace. It returns an error if its engine is
+// not that of the snapshot, or if the destination is production and force is not set.
 func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) {
 	if t.Destination == "" {
 		return database{}, snap.Usage(fmt.Sprintf("the target %q has no destination to load into", t.Name),

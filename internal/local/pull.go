@@ -60,7 +60,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 		return result, err
 	}
 	if !here {
-		// Pulled is for the service's audit log. The snapshot is complete even if this call fails.
+		// This call is for the service's audit log. The snapshot is complete even if it fails.
 		if err := c.Pulled(ctx, wanted.ID, moved); err != nil {
 			a.log.Warn("could not report the end of the pull to the service", "error", err)
 		}
@@ -184,10 +184,10 @@ func (a *Agent) ensureTarget(r *PullResult, name string) error {
 
 var errTargetExists = errors.New("the target exists")
 
-// recordFor returns the record of the local copy. If there is none, it returns a record for a new
-// copy with an unused name, and here is false. It removes a copy whose bytes have changed. The new
-// copy's file may already exist without a record, if a pull was killed just before it finished. The
-// download then verifies and reuses that file.
+// recordFor returns the record of the local copy, and true. If there is none, it returns a record
+// for a new copy with an unused name, and false. It removes a copy whose bytes have changed. The
+// new copy's file may already exist without a record, if a pull was killed just before it finished.
+// The download then verifies and reuses that file.
 func (a *Agent) recordFor(ctx context.Context, wanted offer) (s Snapshot, here bool, err error) {
 	local, err := a.Snapshots("")
 	if err != nil {

@@ -219,7 +219,7 @@ func (a *Agent) scratchServer(t Target, kind snap.Engine, dir string) (database,
 		snap.ShellWord(t.Name))
 	if t.scratch().raw == "" {
 		return database{}, snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and "+
-			"scratch copies are never made on the source's server", t.Name), hint)
+			"no other server is used for scratch copies", t.Name), hint)
 	}
 	on, err := a.databaseAt(t.scratch())
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 // errForm means that the file has a form that cannot be edited in place.
 var errForm = errors.New("the value cannot be replaced in place")
 
-// setValue returns text with the value at a path replaced or added. The path is the name of a
-// setting and of the groups around it. Everything else in the text remains, including comments; if
-// that is impossible, setValue fails.
+// setValue returns text with the value at a path replaced or added. The path has the names of the
+// groups around a setting, and then its own name. Everything else in the text remains, including
+// comments; if that is impossible, setValue fails.
 func setValue(text []byte, path []string, value any) ([]byte, error) {
 	file, err := parser.ParseBytes(text, parser.ParseComments)
 	if err != nil {
@@ -68,7 +68,7 @@ func isFlow(n ast.Node) bool {
 	return ok && m.IsFlowStyle
 }
 
-// add writes a new entry into the mapping node, which is the value of the entry parent.
+// add writes a new entry into the mapping node. parent is the entry whose value is node.
 func (e *settingEdit) add(parent *ast.MappingValueNode, node ast.Node, until int, path []string) error {
 	m, isMapping := node.(*ast.MappingNode)
 	switch {
@@ -131,7 +131,7 @@ func (e *settingEdit) insert(line int, indent string, path []string) error {
 	return nil
 }
 
-// replace overwrites the value of an entry, which ends before the line until.
+// replace overwrites the value of an entry. The entry ends before the line with index until.
 func (e *settingEdit) replace(at *ast.MappingValueNode, until int) error {
 	text, err := inFlow(nil, e.value) // the flow style is valid here and everywhere else
 	if err != nil {

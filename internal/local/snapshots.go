@@ -370,7 +370,7 @@ func (a *Agent) admit(s Snapshot, file string, sketch func(*archive.Reader) (*de
 	return s, a.writeRecord(s)
 }
 
-// noteCloud records the snapshot's ID at a cloud service.
+// noteCloud saves, in the snapshot's local record, the ID that the snapshot has at a cloud service.
 func (a *Agent) noteCloud(s Snapshot, cloudURL, id string) (Snapshot, error) {
 	lock := flock.New(filepath.Join(filepath.Dir(s.Path), ".lock"))
 	if err := lock.Lock(); err != nil {

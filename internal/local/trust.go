@@ -146,7 +146,7 @@ func (a *Agent) allowPrograms(p Preflight, ask func(Preflight) error) error {
 // Untrusted returns the error for a snapshot whose programs may not be loaded, with a hint on how
 // to trust its author.
 func Untrusted(s Snapshot) error {
-	hint := "ask its owner to share it with you through the cloud service, which reports who owns it"
+	hint := "ask the snapshot's owner to share it with you through the cloud service, which reports who owns it"
 	if s.From.Organization != "" {
 		hint = fmt.Sprintf("if you trust it, run `snapcli trust add %s` first",
 			snap.ShellWord("org:"+s.From.Organization))

@@ -48,10 +48,11 @@ func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ..
 	return v, err
 }
 
-// Describe reads from a snapshot's file what its record omits: the card, the programs, the omitted
-// parts, and the tables if the snapshot is encrypted or comes from elsewhere and has very many. It
-// adds nothing if no configured identity decrypts the snapshot, or if the file cannot be opened but
-// the record has tables. It is an error if none of the given identities decrypts the snapshot.
+// Describe reads from a snapshot's file what its record omits: the card, the programs, the
+// sentences about missing parts, and the tables if the snapshot is encrypted or comes from
+// elsewhere and has very many. It adds nothing if no configured identity decrypts the snapshot, or
+// if the file cannot be opened but the record has tables. It is an error if none of the given
+// identities decrypts the snapshot.
 func (a *Agent) Describe(s *Snapshot, identity []string) error {
 	r, err := openSnapshot(*s)
 	if err != nil && len(s.Tables) > 0 {

@@ -15,7 +15,7 @@ type place struct {
 	raw     string   // URL
 	via     string   // URL of an SSH server, or ""
 	command []string // prints the password, or nil
-	setting string   // key of the command
+	setting string   // configuration key of the command
 }
 
 // The databases of a target. Settings for one of them do not apply to the others, so that a

@@ -291,7 +291,7 @@ func (r *reserved) abandon() {
 // sweepParts removes the files of killed builds and pulls.
 func sweepParts(dir string) { eachAbandoned(dir, "*"+partSuffix, removePart) }
 
-// removePart removes the file of a build that did not finish. Before that it removes the
+// removePart removes the file of a build or pull that did not finish. Before that it removes the
 // record, because a build writes the record before the file gets its final name.
 func removePart(part string) {
 	final := strings.TrimSuffix(part, partSuffix)

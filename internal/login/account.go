@@ -105,7 +105,7 @@ func (c *contents) switchTo(cloudURL string, to Choice) (Session, error) {
 
 // session returns the account that matches choice. With the zero Choice it returns the account in
 // use. found is false if nobody is signed in. session fails with code not_signed_in if no account
-// matches, or if choice is zero and no account is in use.
+// matches, or if choice is zero and none of the accounts is in use.
 func (c *contents) session(cloudURL string, choice Choice) (s Session, found bool, err error) {
 	inUse, used := c.Sessions[key(cloudURL)]
 	switch {
@@ -188,7 +188,7 @@ func (c *contents) use(cloudURL string, s Session) {
 	c.Sessions[at] = s
 }
 
-// put replaces the account that has the session's name with s, at the same position.
+// put stores s in the place of the account of the same name.
 func (c *contents) put(cloudURL string, s Session) {
 	at := key(cloudURL)
 	if inUse, ok := c.Sessions[at]; ok && inUse.Account() == s.Account() {
@@ -215,8 +215,8 @@ func (c *contents) drop(cloudURL, name string) {
 }
 
 // keep stores a new session and puts it in use. A session without a name replaces the session of
-// the same user, or gets a free name derived from its organization or e-mail address. It returns
-// the session with its name, and the one that it replaced.
+// the same user, or gets a free name derived from its organization or e-mail address. keep returns
+// the stored session, which has a name, and the session that it replaced.
 func (c *contents) keep(s Session) (kept, old Session) {
 	if s.Name == "" {
 		s.Name = c.nameFor(s)

@@ -242,8 +242,8 @@ func (d *device) pollError(err error) error {
 		Hint: "run `snapcli login` again", Cause: r}
 }
 
-// deniedHint returns the hint for a denied login. It does not suggest another attempt if the
-// organization does not allow such logins.
+// deniedHint returns the hint for a denied login. It does not suggest logging in again if the
+// organization does not allow login from a terminal.
 func deniedHint(reason string) string {
 	if strings.Contains(reason, "does not allow") {
 		return "use an API key: set SNAPCLI_CLOUD__API_KEY, or ask an owner of the organization to allow login from " +

@@ -87,8 +87,8 @@ type contents struct {
 	Sessions map[string]Session `json:"sessions"`
 	// Others are the sessions of the other accounts.
 	Others map[string][]Session `json:"other_sessions,omitempty"`
-	// AuthURLs records the auth service that each cloud service named, so that a change is
-	// detected.
+	// AuthURLs records the auth service of the last login to each cloud service, so that a change
+	// is detected.
 	AuthURLs map[string]string `json:"auth_urls,omitempty"`
 	// Jobs are the credentials of CI jobs, by [jobName].
 	Jobs map[string]jobCredential `json:"jobs,omitempty"`

@@ -212,7 +212,7 @@ func (o *Options) fetchIdentity(ctx context.Context, s *Session) error {
 	case snap.CodeUnauthenticated, snap.CodeForbidden:
 		return &snap.Error{
 			Code: snap.CodeOf(err),
-			Detail: "you signed in at " + hostOf(s.AuthURL) + ", but " + s.CloudURL + " does not accept it: " +
+			Detail: "you signed in at " + hostOf(s.AuthURL) + ", but " + s.CloudURL + " does not accept the session: " +
 				err.Error(),
 			Hint:  "check --auth-url and --client-id, or ask the operator of the cloud service",
 			Cause: err,

@@ -21,7 +21,7 @@ type Card struct {
 	Here    string           // path of the page
 	List    string           // path of the list of snapshots
 	Q       string           // words that were searched for
-	Changes *api.CardChanges // since the previous snapshot; nil if there is no card
+	Changes *api.CardChanges // since the previous snapshot; may be nil
 	Before  string           // path of the page of the previous snapshot
 	Sealed  bool             // the snapshot is encrypted, and no key on this machine opens it
 	Signed  string           // describes the certificate of a copy that is only on this machine
@@ -205,7 +205,7 @@ func AudienceOf(a api.Access, slug, name string) *Audience {
 // Way is the data of the part "way": a grant that lets people see a snapshot.
 type Way struct {
 	api.AccessWay
-	Org   string   // name of the organization that owns the snapshot
+	Org   string   // slug of the organization that owns the snapshot
 	Group string   // name of the group; empty if it was not requested
 	Who   []string // people whom the page names; empty if they were not requested
 	Rest  int      // number of further people
@@ -220,7 +220,7 @@ func (w *Way) Name(people []string) {
 	w.Rest = len(people) - len(w.Who)
 }
 
-// Ways returns the grants with the name of the organization that owns the snapshot.
+// Ways returns the grants with the slug of the organization that owns the snapshot.
 func Ways(ways []api.AccessWay, org string) (all []Way) {
 	for _, w := range ways {
 		all = append(all, Way{AccessWay: w, Org: org})

@@ -304,7 +304,7 @@ type Change struct {
 	Text    string
 	Warning string   // why the change may be a mistake, for example because the data is not masked
 	Action  string   // path of the form that undoes the change
-	Fields  []Hidden // of that form; none if it cannot be undone
+	Fields  []Hidden // of that form; none if the change cannot be undone
 	Dialog  bool     // the change was made in a dialog
 	Refresh bool     // the list has changed
 }

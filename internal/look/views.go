@@ -31,8 +31,8 @@ type Page struct {
 	Narrow  bool     // one centered card instead of the full width
 	Styles  []string // further stylesheets, by asset name
 	Scripts []string // ES modules, by asset name
-	// Revision orders the fragments of one page. It is empty on pages whose fragments are not
-	// replaced.
+	// Revision tells which of two versions of a fragment is newer. It is empty on pages whose
+	// fragments are not replaced.
 	Revision string
 }
 

@@ -236,7 +236,7 @@ func (r *round) objects(ctx context.Context, database, unfinished string, h head
 	return errors.Join(err, m.close())
 }
 
-// object copies one object unless an earlier backup has it.
+// object copies one object unless the folder of backups already has it.
 func (r *round) object(ctx context.Context, o store.Object) error {
 	size, err := r.to.Stat(ctx, o.Key)
 	present := err == nil && size == o.Size

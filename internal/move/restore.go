@@ -20,8 +20,8 @@ import (
 )
 
 // Verify reads a whole backup (the newest if name is empty) and reports damage. It checks the
-// manifest, the database with its audit chains and every object, and that the database names
-// exactly the objects of the manifest.
+// manifest, every object, and the database with its audit chains. It also checks that the database
+// names exactly the objects of the manifest.
 func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 	name, err := choose(dir, name)
 	if err != nil {
@@ -197,7 +197,7 @@ func prepareStaging(dataDir, staging string) error {
 	return disk.SyncDir(dataDir)
 }
 
-// stage copies and verifies a backup into the folder of a restore.
+// stage copies a backup into the folder of a restore and verifies the copy.
 func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progress) error {
 	if err := writeSynced(filepath.Join(staging, ofFile), b.Name); err != nil {
 		return err

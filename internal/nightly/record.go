@@ -18,7 +18,7 @@ type State string
 
 // The states.
 const (
-	Running State = "running" // a process holds the lock; if none does, the process was killed
+	Running State = "running" // a process holds the target's lock; if none does, the process was killed
 	Stopped State = "stopped" // because the agent was stopped; the next agent resumes it
 	Done    State = "done"
 	Failed  State = "failed"
@@ -66,8 +66,8 @@ func (r *Record) last() *Run {
 	return &r.Runs[len(r.Runs)-1]
 }
 
-// add appends a run and marks its slot as no longer due. It removes runs that were already old when
-// the previous run began, because that run had removed their copies.
+// add appends a run and marks its slot as no longer due. It removes runs that were older than
+// keptRuns when the previous run began, because the previous run removed their copies.
 func (r *Record) add(run Run) {
 	for len(r.Runs) > MinRuns && r.last().Began.Sub(r.Runs[0].Began) > keptRuns {
 		r.Runs = r.Runs[1:]
@@ -86,7 +86,7 @@ func (s Records) Read(target string) (r Record, err error) {
 	if err := disk.ReadJSON(s.path(target), &r); err != nil {
 		return r, &snap.Error{Code: snap.CodeInternal, Cause: err,
 			Detail: fmt.Sprintf("the record of runs %s cannot be read", s.path(target)),
-			Hint:   "restore the file from a backup, or delete it; after that, only future times are due"}
+			Hint:   "restore the file from a backup; if there is none, delete it, and only future times are due"}
 	}
 	return r, nil
 }

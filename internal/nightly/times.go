@@ -74,7 +74,7 @@ func (t Times) Wall(now time.Time) Slot { return Slot(now.In(t.zone).Format(slot
 
 // Next returns the first slot that begins after now, or "" if there is none.
 func (t Times) Next(now time.Time) (Slot, time.Time) {
-	for wall := t.civil(t.Wall(now)).Add(-24 * time.Hour); ; { // clocks never change by a day
+	for wall := t.civil(t.Wall(now)).Add(-24 * time.Hour); ; { // clocks never change by more than a day
 		wall = t.spec.Next(wall)
 		if wall.IsZero() {
 			return "", wall
@@ -89,8 +89,8 @@ func (t Times) Next(now time.Time) (Slot, time.Time) {
 // maxLookback limits how far back Due looks.
 const maxLookback = 400 * 24 * time.Hour
 
-// Due returns the newest slot that is later than after and has begun by now, or "". earlier is the
-// number of moments in between at which other slots began.
+// Due returns the newest slot that is later than the slot after and has begun by now, or "". The
+// result earlier is the number of moments between these two slots at which other slots began.
 func (t Times) Due(after Slot, now time.Time) (due Slot, earlier int) {
 	wall := t.civil(after)
 	if far := now.UTC().Add(-maxLookback); wall.Before(far) {

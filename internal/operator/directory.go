@@ -75,9 +75,9 @@ func (p *program) user() *cobra.Command {
 		Long: `Role sets a user's role. It takes effect at the user's next request. The
 identity provider sets the role again at the user's next sign-in or check (every
 sign_in.recheck while they are active), or when SCIM changes their groups. To
-change a role permanently, change roles in the configuration or the user's
-groups. To end access, use "snapcloud user disable". The role of a local user is
-set in the configuration.`,
+change a role permanently, change the user's groups or the setting
+sign_in.roles. To end access, use "snapcloud user disable". The role of a local
+user is set in the configuration.`,
 		Args: command.ExactArgs("e-mail address", "role"),
 		RunE: func(c *cobra.Command, args []string) error {
 			role := snap.Role(args[1])

@@ -203,7 +203,7 @@ func checkSCIM(config cloud.Config, f keyFlags) error {
 		}
 	}
 	return snap.Usage(f.org+" has no identity provider that could use a SCIM key",
-		"set sign_in type oidc in the configuration first")
+		"set the sign_in type to oidc in the configuration first")
 }
 
 func (s *database) setKeyUser(ctx context.Context, spec *auth.KeySpec, f keyFlags) error {

@@ -173,15 +173,16 @@ provider, a webhook's host, the SMTP server or the collector of traces cannot be
 used, that is a warning, as are clocks of replicas that differ and organizations
 that are missing from the configuration: the service still starts, and
 everything else works. A problem with the configuration, the database, its keys,
-its clock or a folder of objects fails the check, and so does the object store of
-another service. With --offline, check only reads the configuration and connects
-to nothing.
+its clock or a folder of objects fails the check, and so does an object store
+that belongs to another service. With --offline, check only reads the
+configuration and connects to nothing.
 
-With --deep, check also compares the rows of the database with the objects in the
-object store. It lists snapshots whose bytes are missing, which fails the check,
-and objects that belong to no row. Use it after a restore. With --remove-unused as
-well, the service removes the objects of snapshots that belong to no row at its
-next garbage collection, within ten minutes.`,
+With --deep, check also compares the rows of the database with the objects in
+the object store. It lists snapshots whose bytes are missing, which fails the
+check, and objects that belong to no row. Use it after a restore. With
+--remove-unused as well, the service removes the objects that belong to no row,
+except those of the audit log, at its next garbage collection, within ten
+minutes.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if remove && !deep {

@@ -49,8 +49,8 @@ var technicalEnds = strings.Fields(`type types status state kind locale locales 
 var special = []Kind{Health, Belief, Family, Biometric, NationalNumber, Gender}
 
 // onlyDescribes reports whether a column whose name contains a kind's words only describes such
-// data, by its type and its last word, as in "email_count integer". The kind's words end at word
-// number at, counted from one.
+// data, by its type and its last word, as in "email_count integer". The parameter at is the number
+// of the word, counted from one, at which the kind's words end.
 func onlyDescribes(words []string, t Type, k Kind, at int) bool {
 	last := words[len(words)-1]
 	switch {
@@ -83,7 +83,7 @@ func measures(k Kind, last string) bool {
 }
 
 // technical reports whether a column's name says that a program writes its values. In tables of
-// people, some of these words refer to people.
+// people, some technical words, such as "position", refer to people.
 func technical(words []string, j judge) bool {
 	if len(words) == 0 {
 		return false

@@ -141,8 +141,8 @@ func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure boo
 }
 
 // ofPerson judges a column whose name has other words after a word for a person, as in
-// "customer_ref". If the name begins with the name of a table of people, only the rest of it counts,
-// as in "user_style" of the table users.
+// "customer_ref". In a table of people, if the name begins with a word of the table's name, only
+// the rest of it counts, as in "user_style" of the table users.
 func (j judge) ofPerson(c Column, words []string, at int) (found Finding, sure bool) {
 	rest := words[at:]
 	own := slices.Contains(j.table, words[0]) || slices.Contains(j.table, words[0]+"s")

@@ -18,8 +18,8 @@ func deltaPrefix(result string) string { return "deltas/" + result + "/" }
 func deltaKey(result, base string) string { return deltaPrefix(result) + base + ".snapdelta" }
 
 // Earlier returns the record of the first of the named snapshots of a target that the profile has.
-// It fails with [snap.ErrNotFound] if the profile has none of them, or already has the one named
-// except.
+// It fails with [snap.ErrNotFound] if the profile has none of them, or already has the snapshot
+// whose name is the parameter except.
 func (p *Profile) Earlier(ctx context.Context, target, except string, names []string) (api.Snapshot, error) {
 	keys, err := p.store.List(ctx, recordPrefix(target))
 	if err != nil {

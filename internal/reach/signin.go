@@ -161,7 +161,7 @@ func (t *Tunnel) sessionError(err error) error {
 		return t.failed("does not have the key that known_hosts has for it", changed, err)
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return t.failed(fmt.Sprintf("refused the user %q and every key of the SSH agent", t.user),
-			"check the user in via, and list the keys with `ssh-add -l`; try: "+connect, err)
+			"check the user in the SSH server's URL, and list the keys with `ssh-add -l`; try: "+connect, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return t.failed("did not complete the sign-in in time",
 			"if a key must be touched or unlocked, do that at once; try: "+connect, err)

@@ -154,7 +154,7 @@ func (g *generator) orders(ctx context.Context) error {
 	return nil
 }
 
-// events changes the status of some orders, so that the trigger writes their history.
+// events changes the status of some orders, so that the schema's trigger writes their history.
 func (g *generator) events(ctx context.Context) error {
 	if _, err := g.tx.ExecContext(ctx,
 		"UPDATE orders SET status = 'paid' WHERE status = 'new' AND id % 3 = 0"); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // elements masks every element of a PostgreSQL array. The array's structure and its NULL elements
-// remain. A value that is not an array becomes an empty one.
+// remain. A value that is not an array becomes an empty array.
 func elements(mask engine.Mask) engine.Mask {
 	return func(v string) (string, bool) {
 		var out strings.Builder

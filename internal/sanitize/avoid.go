@@ -131,9 +131,9 @@ func (c ColumnRule) masks() []string {
 	return slices.Compact(all)
 }
 
-// leaves calls see with a value and with every part of the value that a mask can be applied to:
-// strings in JSON documents and XML, elements of arrays and fields of composite values. It descends
-// at most maxNested levels.
+// leaves calls the function see with a value and with every part of the value that a mask can be
+// applied to: strings in JSON documents and XML, elements of arrays and fields of composite values.
+// It descends at most maxNested levels.
 func leaves(v string, depth int, see func(string)) {
 	see(v)
 	part := func(text string) (string, bool) {

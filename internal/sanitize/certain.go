@@ -15,13 +15,13 @@ import (
 )
 
 // This file decides comparisons in the conditions of rules. Rows for which a condition is certainly
-// false get the mask in else, which is often keep. A comparison is therefore certain only if it has
-// the same result in every database and with every collation.
+// false get the mask that the setting "else" names, often "keep". A comparison is therefore certain
+// only if it has the same result in every database and with every collation.
 
 // operand is a value that a condition compares.
 type operand struct {
 	text  string
-	class personal.Class // in the condition of a rule; "" for a string, which has no type of its own
+	class personal.Class // only for the condition of a rule; "" for a string literal, which has no type
 	vague bool           // the text in the database may differ in case or in spaces at its end
 }
 
@@ -159,9 +159,9 @@ func ordered(l, r operand) (order int, ok bool) {
 }
 
 // plain returns the lower-case ASCII letters and digits of a text. Databases can ignore all other
-// ASCII characters. It writes % for characters that can be equal to any text, which are those in
-// wild and all that are not ASCII. It writes i for j and y, and u for v and w, because some
-// collations regard them as equal.
+// ASCII characters. The result has % for characters that can be equal to any text: those that the
+// parameter wild lists, and all that are not ASCII. It has i for j and y, and u for v and w,
+// because some collations regard them as equal.
 func plain(v, wild string) string {
 	var last rune
 	return strings.Map(func(c rune) rune {
@@ -224,7 +224,7 @@ var (
 )
 
 // certainlyMatches evaluates a regular expression. The result is unsure if databases that ignore
-// case or spaces at the end could get another one.
+// case or spaces at the end could get a different result.
 func certainlyMatches(v, pattern string, fold bool) answer {
 	if ambiguous.MatchString(pattern) || !printable.MatchString(v) && byteDependent.MatchString(pattern) {
 		return unsure

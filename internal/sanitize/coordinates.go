@@ -40,7 +40,7 @@ func redactOtherWords(v string) string {
 
 // coordinates moves every number of a value, except the SRID of EWKT, by up to the given number of
 // meters. The value is a latitude, a longitude, or a point in text form. A value without a number
-// to move becomes NULL, and other words are redacted.
+// to move becomes NULL. Words that do not belong to coordinates are redacted.
 func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
 	meters := cmp.Or(c.Meters, defaultMeters)
 	from := newSource(key, "coordinates")

@@ -238,8 +238,8 @@ func partitionsOf(s *schema.Schema, table schema.Name) []schema.Name {
 	return all
 }
 
-// primaryKey returns the columns of a table's primary key. In SQLite, the case of the table's name
-// is ignored.
+// primaryKey returns the columns of a table's primary key. In SQLite and MySQL, the case of the
+// table's name is ignored.
 func primaryKey(s *schema.Schema, table schema.Name) []string {
 	for _, t := range s.Tables {
 		if t.Name == table || table.Schema == "" && strings.EqualFold(t.Name.Name, table.Name) {
@@ -278,8 +278,8 @@ func (c *column) hasUnknownCheck() bool {
 
 // definitions reads the SQL of indexes and check constraints. The schema description may omit some
 // of them, such as unique indexes with a condition. definitions marks the columns of a unique index
-// as unique, except those that are only included or in its condition. For each column, it counts
-// the checks that mention it.
+// as unique, except those that are only in its INCLUDE list or in its condition. For each column,
+// it counts the checks that mention it.
 func (f *facts) definitions(t engine.Shape) {
 	for _, sql := range t.Definitions {
 		sql = strings.ToLower(sql)

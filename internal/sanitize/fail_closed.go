@@ -156,8 +156,8 @@ func (r *Rules) brokenReference(f *facts, c *column, chosen map[columnID]ColumnR
 	for _, id := range c.references {
 		to := f.columns[id]
 		if r.drops(engine.Shape{Schema: id[0], Name: id[1]}) {
-			return fmt.Sprintf("%s refers to %s, whose rows are dropped; null or rows: drop would work", c.label,
-				to.label)
+			return fmt.Sprintf("%[1]s refers to %[2]s, whose rows are dropped; mask %[1]s by null, or set "+
+				`"rows: drop" for its table too`, c.label, to.label)
 		}
 		if !maskAlike(key, rule, c, chosen[id], to) {
 			return fmt.Sprintf("%s is masked by %s, and %s, which it refers to, by %s; %s for both would work", c.label,

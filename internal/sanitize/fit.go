@@ -90,7 +90,7 @@ func maxOf(t personal.Type) uint64 {
 }
 
 // bounded wraps a mask so that integers stay within their type. A larger integer is replaced with
-// its remainder.
+// its remainder after division by the largest integer of the type.
 func bounded(mask engine.Mask, t personal.Type) engine.Mask {
 	largest := new(big.Int).SetUint64(maxOf(t))
 	return func(v string) (string, bool) {
@@ -213,7 +213,7 @@ func filled(mask engine.Mask, t personal.Type) engine.Mask {
 }
 
 // suited lists, for each class of types, the masks whose results a column of the class can hold. It
-// omits masks for any class, such as keep, constant and dictionary.
+// omits the masks that suit every class, such as keep, constant and dictionary.
 var suited = map[personal.Class][]string{
 	personal.Integer:   {"noise", "format", "phone", "card", "key", "redact", "integer"},
 	personal.Decimal:   {"noise", "format", "phone", "card", "key", "redact", "coordinates", "integer", "number"},
@@ -347,8 +347,9 @@ func (c *column) holdsAll(values []string) string {
 	return ""
 }
 
-// loose reports whether a column accepts values of any type: in SQLite, type affinity is only a
-// preference. Values of an unknown type are checked by the load.
+// loose reports whether the type of a column is unknown, in a database other than PostgreSQL. Every
+// mask suits such a column: SQLite accepts any value in it, and in MySQL the load checks the
+// values.
 func (c *column) loose() bool { return c.id[0] == "" && c.typ.Class == personal.Other }
 
 func uniqueMisfit(rule ColumnRule, c *column) string {

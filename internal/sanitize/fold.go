@@ -33,7 +33,7 @@ func foldingName(name string) bool {
 
 // folded wraps the mask of a column whose values are compared without case. It does so if the
 // column is part of a foreign key, or if its values must stay unique and its mask is key. Values
-// that differ only in case then get results that differ only in case.
+// that differ only in case then get results that differ at most in case.
 func folded(mask engine.Mask, rule ColumnRule, c *column) engine.Mask {
 	if !c.ignoresCase || !c.linked && !(c.unique && rule.Mask == "key") {
 		return mask
@@ -47,7 +47,8 @@ func folded(mask engine.Mask, rule ColumnRule, c *column) engine.Mask {
 	}
 }
 
-// cased gives each letter of text the case of the letter at the same position in like.
+// cased changes letters of text to upper case where the parameter like has an upper-case letter at
+// the same position. It returns text unchanged if their lengths differ.
 func cased(text, like string) string {
 	from, to := []rune(like), []rune(text)
 	if len(from) != len(to) {

@@ -254,7 +254,7 @@ func formsOf(v string) []string {
 			add(strings.Trim(ascii, `"`))
 		}
 	}
-	for _, form := range slices.Clone(forms) { // as PHP, and as Go and Rails write JSON
+	for _, form := range slices.Clone(forms) { // in JSON, PHP escapes /, and Go and Rails escape &, < and >
 		add(strings.ReplaceAll(form, "/", `\/`))
 		add(strings.NewReplacer("&", `\u0026`, "<", `\u003c`, ">", `\u003e`).Replace(form))
 	}

@@ -153,7 +153,8 @@ func (l *Literals) Note() string {
 	if l.redact {
 		did = "were redacted"
 	}
-	return fmt.Sprintf("original values in the schema %s, as set by schema_literals: %s", did, upToTen(l.objects()))
+	return fmt.Sprintf("as the setting schema_literals says, original values %s in these objects of the schema: %s",
+		did, upToTen(l.objects()))
 }
 
 // Description returns a schema description in which the originals are redacted as in the SQL.

@@ -17,7 +17,7 @@ import (
 type Locator struct {
 	originals []Watched
 	f         *finder // of the originals in every form
-	of        []int   // index of the original of each of the finder's values
+	of        []int   // for each value of the finder, the index of its original
 
 	mu   sync.Mutex
 	rows map[place]int

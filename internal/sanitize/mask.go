@@ -153,8 +153,8 @@ func neverNull(f func(string) string) engine.Mask {
 	return func(v string) (string, bool) { return f(v), false }
 }
 
-// redactAny redacts a value. In a JSON document or XML, it redacts only strings, attributes and
-// numbers, so that the value stays valid.
+// redactAny redacts a value. A JSON document, and XML that redactXML accepts, keep their structure
+// and stay valid.
 func redactAny(v string) string {
 	if isDocument(v) {
 		return redactDocument(v)

@@ -41,7 +41,7 @@ func dictionary(key []byte, c ColumnRule, limit int) engine.Mask {
 }
 
 // replaced replaces the parts of a value that match a pattern. A value without a match gets the
-// mask in otherwise.
+// mask that the setting "otherwise" names.
 func replaced(key []byte, c ColumnRule, limit int) engine.Mask {
 	rest := c.rest(key, limit)
 	pattern := regexp.MustCompile(c.Pattern) // checked when the rules are read
@@ -233,8 +233,8 @@ func checkPartial(c ColumnRule) string {
 	isPartial := byPath || c.Mask == "dictionary" || c.Mask == "replace"
 	if c.Otherwise != "" {
 		if _, ok := makers()[c.Otherwise]; !isPartial || !ok || slices.Contains(withSettings, c.Otherwise) {
-			return "has an otherwise that cannot be used: it must name a mask without settings, and works only with " +
-				"dictionary, replace, json, xml and composite"
+			return `has an "otherwise" that cannot be used: it must name a mask without settings, and works only ` +
+				"with dictionary, replace, json, xml and composite"
 		}
 	}
 	switch {
@@ -280,6 +280,6 @@ func (c ColumnRule) replacesWhole() bool {
 }
 
 // withSettings are the masks that need settings in addition to their name. Their settings decide
-// which parts of a value remain.
+// what the results contain.
 var withSettings = []string{"choice", "dictionary", "replace", "json", "xml", "composite", "constant",
 	"template"}

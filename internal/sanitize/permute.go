@@ -45,7 +45,7 @@ func (p permutation) below(n, bound *big.Int) *big.Int {
 	}
 }
 
-// small is like below, for numbers of up to 62 bits, with the same results.
+// small returns the same results as [permutation.below], for numbers of up to 62 bits.
 func (p permutation) small(n, bound uint64, half uint) uint64 {
 	mask := uint64(1)<<half - 1
 	in := make([]byte, 0, 32)
@@ -64,8 +64,8 @@ func (p permutation) small(n, bound uint64, half uint) uint64 {
 	}
 }
 
-// round returns the pseudorandom half block that a round derives from the half block right. mask has
-// the bits of a half block.
+// round returns the pseudorandom half block that a round derives from the half block in the
+// parameter right. In mask, all bits of a half block are set.
 func (p permutation) round(round int, right, bound, mask *big.Int) *big.Int {
 	in := strconv.Itoa(round) + " " + bound.Text(36) + " " + right.Text(36)
 	out := new(big.Int)
@@ -160,9 +160,9 @@ func uuidText(h string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// integer permutes an integer among the integers with the same sign and number of digits, as text
-// does. Zero stays zero. limit is the largest integer of the column's type. Larger integers, which
-// only SQLite stores, are permuted among themselves.
+// integer permutes an integer among the integers with the same sign and number of digits, as the
+// method text does. Zero stays zero. limit is the largest integer of the column's type. Larger
+// integers, which only SQLite stores, are permuted among themselves.
 func (p permutation) integer(v string, limit *big.Int) (string, bool) {
 	n, ok := new(big.Int).SetString(v, 10)
 	if !ok {

@@ -196,8 +196,8 @@ func (r *Rules) inheritAt(c *column) {
 
 // find returns the rule of a column. It looks first at the rule of its table by name, then at the
 // rules of tables and columns by pattern, then at the rule of a column that this column refers to,
-// and then at keep. If the table's rows are dropped, the column needs no rule. where is the key of
-// the rule in the result of [Rules.matched].
+// and then at the list of the setting "keep". If the table's rows are dropped, the column needs no
+// rule. where is the key of the rule in the result of [Rules.matched].
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
 	for _, pattern := range append([]string{table}, r.patterns...) {
@@ -228,8 +228,8 @@ func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where stri
 	return ColumnRule{}, "", false
 }
 
-// matched returns the patterns of rules that drop the rows of at least one table, and those of keep
-// that match a column.
+// matched returns the patterns of rules that drop the rows of at least one table, and the patterns
+// in the list of the setting "keep" that match a column.
 func (r *Rules) matched(c engine.Contents) map[string]bool {
 	used := map[string]bool{}
 	for _, pattern := range r.Keep {

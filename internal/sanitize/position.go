@@ -8,9 +8,10 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// positions returns the line and column of every rule in a rules file, by table and column. The
-// column is "" for the table's own rule. A setting of the whole file is listed as a column of the
-// table "", and a pattern of keep as a column of the table keepPlace.
+// positions returns the position (line and column) of every rule in a rules file, by the names of
+// the rule's table and column. The column's name is "" for the table's own rule. A setting of the
+// whole file is listed as a column of the table "", and a pattern in the list of the setting "keep"
+// as a column of the table keepPlace.
 func positions(text []byte) map[[2]string]string {
 	all := map[[2]string]string{}
 	file, err := parser.ParseBytes(text, 0)

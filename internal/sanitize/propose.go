@@ -164,7 +164,7 @@ func candidates(k personal.Kind, c *column) []ColumnRule {
 		masks = []string{"noise"}
 	case personal.Search, personal.Binary:
 		masks = nil
-	default: // a proposal has no settings
+	default: // all suited masks except those that need settings
 		masks = slices.DeleteFunc(slices.Clone(suited[c.typ.Class]), func(m string) bool {
 			return checkSettings(ColumnRule{Mask: m}) != ""
 		})
@@ -205,7 +205,8 @@ func alignReferences(f *facts, all map[columnID]proposal) {
 			mask, hold = Undecided, mask
 		}
 		for _, c := range group {
-			all[c.id] = proposal{ColumnRule{Mask: mask}, reason + "; equal in tables that refer to one another", hold}
+			all[c.id] = proposal{ColumnRule{Mask: mask},
+				reason + "; values must stay equal in tables that refer to one another", hold}
 		}
 	}
 }

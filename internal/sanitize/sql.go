@@ -34,7 +34,7 @@ func ReadSQL(path string) (SQL, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return SQL{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no SQL file %s", path),
-			Hint: "check the path; in config.yaml it starts at that file's folder"}
+			Hint: "check the path; a relative path in config.yaml starts at the folder of config.yaml"}
 	}
 	if err == nil && info.IsDir() {
 		return SQL{}, snap.Invalid(fmt.Sprintf("%s is a folder, not a SQL file", path), "give the path of a file")
@@ -55,7 +55,7 @@ func ReadSQL(path string) (SQL, error) {
 	return SQL{Text: string(text), SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// blank reports whether text contains only whitespace and comments.
+// blank reports whether a SQL text contains only whitespace, semicolons and comments.
 func blank(text string) bool {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n\f\v;\ufeff")

@@ -94,7 +94,7 @@ func parseTemplate(text string) (template, error) {
 		}
 		inside, rest, ok := strings.Cut(text, "}")
 		if brace == '}' || !ok {
-			return nil, fmt.Errorf("a single %c, which is written %[1]c%[1]c", brace)
+			return nil, fmt.Errorf("a single %c; a literal %[1]c is written %[1]c%[1]c", brace)
 		}
 		part, err := parsePart(inside)
 		if err != nil {

@@ -20,8 +20,8 @@ const (
 const maxWatched = 4 << 10
 
 // watchedPart returns the part of an original to search for: all of it, or the beginning of a long
-// one. The part ends neither inside a character nor inside a number, of which a finder finds no
-// parts.
+// one. The part ends neither inside a character nor inside a number: a finder skips a match that is
+// part of a longer number.
 func watchedPart(v string) string {
 	if len(v) <= maxWatched {
 		return v

@@ -166,7 +166,7 @@ func (l Literal) valid() bool {
 	return false
 }
 
-// valid reports whether a database object can have a name.
+// valid reports whether n can be the name of a database object.
 func (n Name) valid() bool { return validName(n.Name) && (n.Schema == "" || validName(n.Schema)) }
 
 // maxName is the maximum length of a name in bytes. PostgreSQL allows 63 bytes and MySQL 64

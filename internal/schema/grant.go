@@ -1,8 +1,8 @@
 package schema
 
-// Grant holds the rights of a user, or of everybody, on an object of the source. A load applies the
-// grants of a snapshot only if the snapshot belongs to the user's own organization and the user
-// asks for them.
+// Grant holds the rights of a database user, or of everybody, on an object of the source. A load
+// applies the grants of a snapshot only with --with-grants, and never if the snapshot's trust is
+// engine.Foreign.
 type Grant struct {
 	Kind string `json:"kind"` // see [GrantKinds]
 	Name

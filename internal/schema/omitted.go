@@ -65,9 +65,9 @@ func (o Omission) Sentence() string {
 	case OmittedTablespaces:
 		return "the snapshot omits tablespaces: objects in " + first + " are loaded into the default tablespace"
 	case OmittedForeignKeys:
-		return "the snapshot omits the foreign key " + first + ", because the rows that it references are left out"
+		return "the snapshot omits the foreign key " + first + ", because the referenced rows are left out"
 	case OmittedPrograms:
-		return "the snapshot omits the " + first + ", because it needs something that is left out"
+		return "the snapshot omits the " + first + ", because a dependency is left out"
 	}
 	if chosen := chosenKinds()[o.Kind]; chosen != "" {
 		return "the snapshot omits " + chosen + " " + first + ", as chosen"

@@ -11,7 +11,7 @@ const (
 
 // ParseExpr parses a check, a default or a bound as written by the database. It fails for anything
 // except columns, constants and the allowed built-in operators and functions. On PostgreSQL, the
-// server must have written text with an empty search_path, so that only built-in names are
+// server must have written the text with an empty search_path, so that only built-in names are
 // unqualified.
 func ParseExpr(d Dialect, text string) (Expr, error) {
 	if len(text) > maxText {
@@ -130,8 +130,8 @@ func (p *parser) prefix() (Expr, error) {
 
 func literal(kind, value string) Expr { return Expr{Literal: &Literal{Kind: kind, Value: value}} }
 
-// column parses the rest of a column's name. It rejects a qualified name, which belongs to another
-// table, and the name of a function, which is a user's.
+// column returns the column whose name was just read. It rejects a qualified name, which may belong
+// to another table, and the quoted name of a function, which may be a user's.
 func (p *parser) column(name string) (Expr, error) {
 	if next := p.peek(); next.kind == symbol && (next.text == "." || next.text == "(") {
 		return Expr{}, errNotAllowed

@@ -125,7 +125,7 @@ func (s scanner) between(q byte, escapes bool) (value, rest string, err error) {
 	return "", "", errNotAllowed
 }
 
-// unescaped returns the character that follows a backslash, as MySQL reads it.
+// unescaped returns the character that a backslash followed by c means in MySQL.
 func unescaped(c byte) byte {
 	switch c {
 	case '0':
@@ -178,7 +178,7 @@ func signsExponent(text string, i int) bool {
 	return (text[i] == '-' || text[i] == '+') && i > 0 && (text[i-1] == 'e' || text[i-1] == 'E')
 }
 
-// word reads a name or keyword, or a string with a letter before it.
+// word reads a name or keyword, or a string with a prefix; see [scanner.prefixed].
 func (s scanner) word() (token, string, error) {
 	i := 0
 	for i < len(s.text) && (isLetter(s.text[i]) || isDigit(s.text[i]) || s.text[i] == '$') {

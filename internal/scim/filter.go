@@ -89,9 +89,9 @@ func newParser(text, kind string) (*parser, error) {
 	p := &parser{strings.TrimSpace(text), kind}
 	switch {
 	case len(text) > maxFilter:
-		return nil, p.fail("it has more than %d bytes", maxFilter)
+		return nil, p.fail("the filter or path has more than %d bytes", maxFilter)
 	case !utf8.ValidString(text):
-		return nil, p.fail("it is not UTF-8")
+		return nil, p.fail("the filter or path is not UTF-8")
 	}
 	return p, nil
 }
@@ -120,7 +120,7 @@ func (p *parser) conditions() (all []condition, err error) {
 			return nil, err
 		}
 		if all = append(all, c); len(all) > maxConditions {
-			return nil, p.fail("it has more than %d comparisons", maxConditions)
+			return nil, p.fail("the filter has more than %d comparisons", maxConditions)
 		}
 		before := p.text
 		p.space()

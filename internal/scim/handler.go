@@ -19,7 +19,8 @@ type Options struct {
 	Store     *store.Store
 	PublicURL string // of the service
 	// Reporter returns the identity provider that sent a request, according to the request's
-	// credential. It fails with snap.ErrUnauthenticated, and refuses requests that come too often.
+	// credential. Without a valid credential, it fails with snap.ErrUnauthenticated. It also
+	// refuses requests that come too often.
 	Reporter func(*http.Request) (store.Reporter, error)
 	Fail     func(http.ResponseWriter, *http.Request, error) // responds with an error; see [WriteError]
 }

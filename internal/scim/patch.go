@@ -10,8 +10,8 @@ import (
 	"snap/internal/store"
 )
 
-// operation is one operation of a PATCH request. encoding/json ignores the case of the members'
-// names.
+// operation is one operation of a PATCH request. encoding/json ignores the case of the names op,
+// path and value.
 type operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`

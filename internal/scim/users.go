@@ -64,7 +64,7 @@ func (h *handler) changeUser(w http.ResponseWriter, r *http.Request, by store.Re
 		return err
 	}
 	ctx := r.Context()
-	if c.Active != nil && !*c.Active { // so that it works even on a full disk
+	if c.Active != nil && !*c.Active { // deactivating works even on a full disk
 		ctx = store.AllowReserve(ctx)
 	}
 	u, err := h.Store.ChangeSCIMUser(ctx, by, r.PathValue("id"), c)

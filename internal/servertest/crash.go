@@ -29,8 +29,8 @@ func waitReady(alive io.Closer, ping func(context.Context) error) error {
 	}
 }
 
-// restart makes the shell that runs a server crash the server and start it again, and waits until
-// the server is ready.
+// restart sends a command to the shell that runs a server. The shell then crashes the server and
+// starts it again. restart waits until the server is ready.
 func restart(shell io.Writer, admin *sql.DB, ready func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()

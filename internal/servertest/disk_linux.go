@@ -24,7 +24,8 @@ func SmallDisk(t testing.TB, size int64) string {
 	return dir
 }
 
-// FillDisk fills a disk, except for free bytes, with a file whose path it returns.
+// FillDisk fills a disk with one file, leaves the given number of bytes free, and returns the
+// file's path.
 func FillDisk(t testing.TB, disk string, free uint64) (ballast string) {
 	t.Helper()
 	var s syscall.Statfs_t

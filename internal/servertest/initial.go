@@ -18,9 +18,9 @@ type initialData struct {
 // initialFolders holds the initial data folders of this process, by name.
 var initialFolders sync.Map // string to func() (initialData, error)
 
-// copyInitial copies an initial data folder to data and makes the account the owner of the copy.
-// The first call with a name calls fill, which creates the initial folder as dir/data. Later calls
-// in this process only copy that folder, which takes much less processor time.
+// copyInitial copies an initial data folder to the path data and makes the account the owner of the
+// copy. The first call with a name calls fill, which creates the initial folder as dir/data. Later
+// calls in this process only copy that folder, which takes much less processor time.
 func copyInitial(name, data string, as *account, fill func(dir string) error) error {
 	once, _ := initialFolders.LoadOrStore(name,
 		sync.OnceValues(func() (initialData, error) { return newInitial(fill) }))

@@ -32,7 +32,8 @@ func MariaDB(t testing.TB) string {
 // tools/unpack puts below bin.
 func MySQLServers() []string { return []string{"mariadb", "mariadb-11.8", "mysql-8.0", "mysql-9.7"} }
 
-// MySQL is like [MariaDB], for one of these servers. The test is skipped if that server is missing.
+// MySQL is like [MariaDB], for one of [MySQLServers]. The test is skipped if that server is
+// missing.
 func MySQL(t testing.TB, server string) string {
 	t.Helper()
 	RequireServers(t, "MySQL")
@@ -151,8 +152,8 @@ run "$@"
 while read -r _; do kill -KILL $pid; wait $pid; run "$@"; done
 kill -KILL $pid; wait $pid; rm -rf "$dir"`
 
-// mysqlCommands returns the command that sets up a data folder and the command that serves it,
-// without the options that the two have in common.
+// mysqlCommands returns the command that sets up a data folder and the command that serves it.
+// Neither has the options that name the data folder; see [dataIn].
 func mysqlCommands(name, folder string) (setup, serve []string, err error) {
 	root := filepath.Join(folder, "root", "usr")
 	switch {
@@ -259,7 +260,7 @@ func dataIn(data string, as *account) []string {
 }
 
 // volatileOptions returns options for a server whose data need not survive a crash. The server does
-// not wait for the disk, and writes no files that are needed only for the recovery after a crash.
+// not wait for the disk, and writes neither a binary log nor a doublewrite buffer.
 func volatileOptions(name string) []string {
 	options := []string{"--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
 		"--innodb-flush-method=nosync"}

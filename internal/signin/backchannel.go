@@ -15,7 +15,7 @@ import (
 	"snap/internal/store"
 )
 
-// logoutEvent is the member that the events claim of a logout token must have.
+// logoutEvent is a member that a logout token must have in its claim named events.
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
 // maxLogoutAge is the maximum age of a logout token, regardless of its expiry.

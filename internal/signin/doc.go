@@ -36,6 +36,7 @@
 //
 // Each form has a hidden field csrf_token, whose value depends on the browser's cookies. The
 // response redirects (303) to the next page, except that POST /account/keys shows the new key. With
-// several organizations that all have local users, organization may be left empty when the e-mail
-// belongs to only one of them. All state is in the store, so any replica can handle any step.
+// several organizations that all have local users, the field organization may be left empty when
+// the e-mail belongs to only one of them. All state is in the store, so any replica can handle any
+// step.
 package signin

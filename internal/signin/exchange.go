@@ -29,7 +29,7 @@ const (
 const CredentialLife = 15 * time.Minute
 
 // exchangeResponse is the response to a token exchange (RFC 8693 section 2.2.1). The access token
-// is an API key, for the agent mount.
+// is an API key, which only the API's agent mount (api.MountAgent) accepts.
 type exchangeResponse struct {
 	AccessToken  string `json:"access_token"`
 	IssuedType   string `json:"issued_token_type"`

@@ -58,10 +58,12 @@ func (s *Service) lookUpCode(ctx context.Context, typed string) (store.DeviceGra
 	return s.store.PendingDevice(ctx, code)
 }
 
-// guess calls check, which checks a code or a password, unless the bucket own is full. A wrong
-// guess (not_found or unauthenticated) is counted in every bucket. Once one of them is full, guess
-// fails with errTooMany, so that concurrent guesses reveal no more than sequential ones. A right
-// guess is accepted only if the bucket own has not become full in the meantime.
+// guess calls check, which checks a code or a password. A wrong guess (not_found or
+// unauthenticated) is counted in every bucket. The map buckets has the maximum count of each. guess
+// fails with errTooMany, without a call of check, if the bucket own has already reached its
+// maximum. It fails in the same way if a wrong guess exceeds the maximum of any bucket, or if the
+// bucket own has exceeded its maximum by the time of a right guess. Concurrent guesses therefore
+// reveal no more than sequential ones.
 func (s *Service) guess(ctx context.Context, own string, buckets map[string]int, check func() error) error {
 	if err := s.requireFewMisses(ctx, own, buckets[own]); err != nil {
 		return err

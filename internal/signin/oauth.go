@@ -17,8 +17,8 @@ const (
 	grantRefresh = "refresh_token"
 )
 
-// scopes returns the scopes that a client may request. With openid, the client gets an ID token. The
-// client's rights depend on the user's role, not on the scopes.
+// scopes returns the scopes that a client may request. With openid, the client gets an ID token.
+// The client's rights depend on the user's role, not on the scopes.
 func scopes() []string { return []string{"openid", "profile", "email", "offline_access"} }
 
 // oauthError is the body of an error (RFC 6749 section 5.2).

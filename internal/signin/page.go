@@ -216,7 +216,7 @@ func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	id := rand.Text()[:8]
 	s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "id", id, "error", err)
 	return &snap.Error{Code: snap.CodeInternal, Detail: "an unexpected error occurred in the service",
-		Hint: "try again; if it happens again, give the operator the number " + id, Cause: err}
+		Hint: "try again; if it happens again, give the operator the ID " + id, Cause: err}
 }
 
 func titleOf(status int) string {

@@ -36,8 +36,8 @@ func (s *Service) signInPage(v *visit) error {
 	return s.showSignIn(v, http.StatusOK, data, q.Get("organization"))
 }
 
-// showSignIn writes the page. When all organizations have local users and the page lists them, a
-// single form asks for everything.
+// showSignIn writes the page. When the page lists the organizations and all of them have local
+// users, a single form asks for everything.
 func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string) error {
 	slug = strings.ToLower(strings.TrimSpace(slug))
 	if slug == "" && len(s.orgs) == 1 {

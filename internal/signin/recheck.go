@@ -234,11 +234,12 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	if t.NotBefore.After(s.now()) {
 		return t, nil
 	}
-	// Even on a full disk: the check may end a user's access, and an unshare may have to wait for
-	// the check.
+	// The check may write even on a full disk, because it may end a user's access, and because an
+	// unshare may have to wait for it.
 	ctx = store.AllowReserve(ctx)
-	// doubts is 0 if another replica is asking or the provider has just failed, and more than 1 if the
-	// outcome of an earlier check is unknown: the provider may have replaced the refresh token then.
+	// doubts is 0 if another replica is asking or the provider has just failed, and more than 1 if
+	// the outcome of an earlier check is unknown: the provider may have replaced the refresh token
+	// then.
 	doubts, err := s.store.ClaimCheck(ctx, t, claimLife)
 	if err != nil {
 		return t, err

@@ -104,7 +104,7 @@ type organization struct {
 	oidc     *OIDC
 	provider *auth.Provider // nil without oidc
 	fresh    freshness
-	asking   *atomic.Bool // set while [Service.Recheck] waits for the provider
+	asking   *atomic.Bool // set while a check that [Service.Recheck] started is running
 	trust    []Trust
 }
 

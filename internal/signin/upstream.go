@@ -35,9 +35,10 @@ func upstreamFailed(detail, hint string, cause error) error {
 
 // callback returns the last segment of the path to which an identity provider sends the browser
 // back: the organization's slug, or "" for the path that organizations share. If organizations sign
-// in with different providers, and this one does not name itself in its responses (RFC 9207), the
-// organization has a path of its own. With a shared path, one organization's provider could forward
-// a sign-in to another's and receive its code (RFC 9700 section 4.4).
+// in with different providers, and this organization's provider does not name itself in its
+// responses (RFC 9207), the organization has a path of its own. With a shared path, one
+// organization's provider could forward a sign-in to another's and receive its code (RFC 9700
+// section 4.4).
 func (s *Service) callback(o organization, d *auth.Discovered) string {
 	other := func(org organization) bool {
 		return org.oidc != nil && org.provider.Issuer() != o.provider.Issuer()
@@ -74,7 +75,7 @@ func (s *Service) startUpstream(v *visit) error {
 	if !ok || org.oidc == nil {
 		return &snap.Error{Code: snap.CodeNotFound,
 			Detail: "this organization does not exist, or does not sign in with an identity provider",
-			Hint:   "go back and choose another"}
+			Hint:   "go back and choose another organization"}
 	}
 	ctx := v.r.Context()
 	d, err := org.provider.Discover(ctx)
@@ -145,7 +146,8 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 		return auth.Person{}, nil, noAnswer(org, err)
 	}
 	if r.PathValue("organization") != s.callback(org, d) {
-		return auth.Person{}, nil, errUntrusted(errors.New("the response came to another organization's path"))
+		return auth.Person{}, nil,
+			errUntrusted(errors.New("the response did not come to this organization's callback path"))
 	}
 	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
 		return auth.Person{}, nil, errUntrusted(fmt.Errorf("the response names the issuer %q", printable(iss, 200)))
@@ -190,7 +192,7 @@ func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discov
 		return auth.Person{}, errUntrusted(err)
 	}
 	if !hmac.Equal([]byte(id.Nonce), []byte(nonce)) {
-		return auth.Person{}, errUntrusted(errors.New("the ID token has another nonce"))
+		return auth.Person{}, errUntrusted(errors.New("the ID token does not have the nonce of this sign-in"))
 	}
 	if id.AccessTokenHash != "" {
 		if err := id.VerifyAccessToken(token.AccessToken); err != nil {

@@ -15,13 +15,13 @@
 //     there is no 500, no panic and no data race.
 //   - Another replica takes over when the replica that does the background work is killed, and when
 //     it is paused in the middle of the work and resumes later. Work that two replicas did at once,
-//     because the answer to a lease came late, is counted.
+//     because the database answered the request for a lease late, is only counted.
 //   - /readyz reports when the database or object store is unavailable, and when it is back.
 //   - When the faults end, requests succeed again at every replica within a limited time.
 //   - Nothing leaks: the numbers of goroutines and open files go down again.
 //   - At the end every audit chain verifies and has each acknowledged push once, every event has
-//     reached its webhook, and after a collection the object store holds exactly the listed
-//     snapshots.
+//     reached its webhook, and after a garbage collection the object store holds exactly the
+//     listed snapshots.
 //
 // SNAP_SOAK sets how long it runs (about 30 seconds by default). SNAP_SOAK_SEED repeats a schedule.
 // SNAP_SOAK_OLD names a snapcloud program of an older release: every replica then alternates

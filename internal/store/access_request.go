@@ -78,8 +78,8 @@ func (s *Store) lockUser(ctx context.Context, tx *sql.Tx, id int64) error {
 	return tx.QueryRowContext(ctx, `SELECT id FROM users WHERE id = $1`+s.rowLock(`FOR UPDATE`), id).Scan(&id)
 }
 
-// OwnAccessRequests returns the caller's requests, the newest first, except those that the caller
-// withdrew or that a share answered.
+// OwnAccessRequests returns the caller's requests, the newest first, except those that lapsed, that
+// the caller withdrew or that a share answered.
 func (s *Store) OwnAccessRequests(ctx context.Context, c snap.Caller) ([]AccessRequest, error) {
 	return collect(ctx, s, `SELECT id, snapshot_id, reason, created_at FROM access_requests
 		WHERE user_id = $1 AND state IN ('open', 'refused') AND created_at > $2 ORDER BY created_at DESC, id DESC`,
@@ -90,8 +90,8 @@ func (s *Store) OwnAccessRequests(ctx context.Context, c snap.Caller) ([]AccessR
 }
 
 // WithdrawAccessRequest withdraws one of the caller's open or refused requests. It fails with code
-// not_found if there is no such request. A refused request becomes closed, so that a request for
-// the same snapshot is still refused: the caller does not know about the refusal.
+// not_found if there is no such request. A refused request becomes closed, so that a new request
+// for the same snapshot is refused too: the caller does not know about the refusal.
 func (s *Store) WithdrawAccessRequest(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE access_requests

@@ -98,7 +98,7 @@ func (s *Store) linesOn(ctx context.Context, c snap.Caller, sn snap.Snapshot, ac
 }
 
 // Note records an action that concerns a snapshot but changes nothing: a pull that started or
-// ended, or a refused share.
+// ended, or a refused share, deletion or decline.
 func (s *Store) Note(ctx context.Context, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
 	d snap.AuditDetail) error {
 	w, err := s.linesOn(ctx, c, sn, action, d)
@@ -279,8 +279,8 @@ func entryOf(body string) (e snap.AuditEntry, err error) {
 }
 
 // History returns the lines that are needed to say who could see a snapshot at the given time, the
-// oldest first. These are all lines up to that time about the snapshot, about the organization's
-// users and keys, and about the organization's closing, opening and policy.
+// oldest first. These are the lines up to that time that the database has about the snapshot, about
+// the organization's users and keys, and about the organization's closing, opening and policy.
 func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry,
 	error) {
 	return collect(ctx, s,

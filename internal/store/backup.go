@@ -68,7 +68,9 @@ func trim(ctx context.Context, file string) error {
 	}
 	defer db.Close()
 	for _, t := range tables() {
-		if t.whyNotCopied == "" || t.name == "serving" { // serving also excludes older programs from the copy
+		// The table serving stays, because it also keeps programs that are too old from using the
+		// copy.
+		if t.whyNotCopied == "" || t.name == "serving" {
 			continue
 		}
 		var known bool // databases from older services may lack the table

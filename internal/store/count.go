@@ -33,8 +33,8 @@ func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more 
 	return min(n, maxCounted), n > maxCounted, err
 }
 
-// countText returns the statement that counts the snapshots on which the caller has a live grant,
-// each once, and its arguments. It merges the same audiences as the listing.
+// countText returns a statement and its arguments. The statement counts the snapshots on which the
+// caller has a live grant, each once. It merges the same audiences as the listing.
 func (s *Store) countText(c snap.Caller, v selection) (text string, args []any) {
 	sh := s.shapeOf(c, v, 1)
 	args = []any{c.Principal(), s.now().UnixMilli(), v.since, v.until}

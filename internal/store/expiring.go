@@ -16,7 +16,7 @@ type expiringShare struct {
 	detail          snap.AuditDetail
 }
 
-// ReportExpiring records each share that ends within [snap.SoonExpiring], once for each end, and
+// ReportExpiring records each share that ends within [snap.SoonExpiring], once for each expiry, and
 // returns how many it recorded. Shares that were made for no longer than that time are not
 // recorded. Several replicas may run it at the same time.
 func (s *Store) ReportExpiring(ctx context.Context) (reported int, err error) {
@@ -49,7 +49,7 @@ func (s *Store) reportExpiring(ctx context.Context, e expiringShare) (recorded b
 	e.detail.OrgWide = e.detail.Group == "" && e.detail.Organization == ""
 	noticeTo := e.owner
 	if e.detail.Organization != "" {
-		noticeTo = 0 // only owners and admins may know when such a share ends; they can read the log
+		noticeTo = 0 // only users with the role owner or admin may know this expiry; the log shows it to them
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		recorded, err = changed(tx.ExecContext(ctx, `UPDATE grants SET told_expiry = $3

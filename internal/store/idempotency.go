@@ -24,11 +24,11 @@ const (
 	claimLife = time.Minute
 )
 
-// Claim begins a request that changes something and carries an Idempotency-Key. request identifies
-// the request: method, path and body. If the same caller already made the same request with this
-// key, Claim returns the response. If reply is nil, the code that called Claim must carry out the
-// request and then call [Store.SaveReply] or [Store.Unclaim]. Claim fails with code conflict when
-// the key was used for another request, or when the request is still in progress.
+// Claim begins a request that changes something and carries an Idempotency-Key. The parameter
+// request holds the method, path and body. If the same caller already made the same request with
+// this key, Claim returns the response. If reply is nil, the code that called Claim must carry out
+// the request and then call [Store.SaveReply] or [Store.Unclaim]. Claim fails with code conflict
+// when the key was used for another request, or when the request is still in progress.
 func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []byte) (reply *Reply, err error) {
 	sum := sha256.Sum256(request)
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// Inspection is the result of [Inspect].
+// Inspection is the result of [Inspect]. The fields Skew, Webhooks, URLSecret, AuditKey and
+// SigningKeys are not set if the database lacks migrations that this program knows.
 type Inspection struct {
 	Exists         bool  // if false, the first start creates the database
-	Schema, Newest int64 // the newest migration that the database has, and that this program knows
+	Schema, Newest int64 // the database's newest migration, and the newest that this program knows
 	// Refusal is the error with which this program refuses to serve the database, or nil.
 	Refusal error
 	// Ahead is how far the clock of a database on another machine is ahead of this machine's.
@@ -23,7 +24,7 @@ type Inspection struct {
 	Orgs []string
 	// Webhooks are the URLs that events are sent to.
 	Webhooks []string
-	// URLSecret is that of [Store.URLSecret]; nil before the first start.
+	// URLSecret is the secret that [Store.URLSecret] returns; nil before the first start.
 	URLSecret []byte
 	// AuditKey is the secret [AuditKeyName]; nil before the first start.
 	AuditKey []byte

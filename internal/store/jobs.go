@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// JobBegun records that background work with this name exists. It does not change a time that was
-// recorded earlier.
+// JobBegun records that background work with this name exists. It records the current time, unless
+// a time was recorded earlier.
 func (s *Store) JobBegun(ctx context.Context, name string) error {
 	return s.recordJob(ctx, name, `NOTHING`)
 }

@@ -48,7 +48,7 @@ type scope int
 
 const (
 	scopeMember scope = iota // all audiences of a member or viewer, including their groups
-	scopeAdmin               // the audiences of an admin, or of a key with the scope private, without user and groups
+	scopeAdmin               // admins, members and recipients, for an admin or a key with the scope private
 	scopeShared
 	scopeMine
 	scopeReceived

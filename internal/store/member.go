@@ -253,9 +253,9 @@ func difference(all, others []snap.Audience) (rest []snap.Audience) {
 	return rest
 }
 
-// SetRole changes a user's role until a sign-in, a check or a SCIM report sets it again. It takes
-// effect at the next request, on every replica. The audit log gets no line if the user already has
-// the role.
+// SetRole changes a user's role until a sign-in, a check with the identity provider or a SCIM
+// report sets it again. It takes effect at the next request, on every replica. The audit log gets
+// no line if the user already has the role.
 func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 	if !r.Valid() {
 		return snap.Invalid(fmt.Sprintf("%q is not a role", r), "use owner, admin, member or viewer")

@@ -20,8 +20,8 @@ type expectation struct {
 }
 
 // ReportOverdue records each channel whose newest snapshot is older than the channel expects, and
-// returns how many it recorded. It records a channel again only after another snapshot is pushed.
-// Several replicas may run it at the same time.
+// returns how many it recorded. It records a channel again only after another snapshot is pushed or
+// the channel's ExpectEvery is changed. Several replicas may run it at the same time.
 func (s *Store) ReportOverdue(ctx context.Context) (reported int, err error) {
 	all, err := collect(ctx, s, `SELECT h.id, h.org_id, h.target, h.type, h.expect_every, h.created_at, h.overdue_after
 		FROM channels h JOIN orgs o ON o.id = h.org_id WHERE h.expect_every > 0 AND o.closed = 0 ORDER BY h.id`,

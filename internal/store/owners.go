@@ -15,7 +15,7 @@ type ownerFilter struct {
 	users []int64 // the users of the caller's organization that match; if there are very many, only some
 }
 
-// ownerFilter returns the filter for the text in Owner of a query.
+// ownerFilter returns the filter for text, which is the Owner of a query.
 func (s *Store) ownerFilter(ctx context.Context, c snap.Caller, text string) (o ownerFilter, err error) {
 	if o.text = snap.FoldCase(text); o.text == "" {
 		return o, nil

@@ -165,7 +165,7 @@ func (s *Store) selection(ctx context.Context, c snap.Caller, q Query) (v select
 	return v, err
 }
 
-// firstKey returns the least key of the snapshots that were pushed at a time or later.
+// firstKey returns the least key of the snapshots that were pushed at t or later.
 func firstKey(t time.Time) int64 {
 	const last = int64(math.MaxInt64) >> keyBits
 	return min(max(t.UnixMilli(), 0), last) << keyBits

@@ -145,7 +145,7 @@ func jsonArray[T ~int64 | ~string](list []T) string {
 	return string(text)
 }
 
-// eachText returns a table with the column value: the strings of the JSON array in parameter p.
+// eachText returns a table with the column "value": the strings of the JSON array in parameter p.
 func (s *Store) eachText(p string) string {
 	if s.dialect == postgres {
 		return `json_array_elements_text(` + p + `::json)`

@@ -20,8 +20,8 @@ type Pruned struct{ Accounts, Groups int }
 // again. The audit log keeps its lines about the account, with its ID and e-mail, and gets a line
 // about the deletion.
 //
-// A group is deleted if nobody is in it and nothing is shared with it. It appears again when one of
-// its members signs in.
+// A group is deleted if nobody is in it, nothing is shared with it, no channel names it and SCIM
+// does not report it. It appears again when an identity provider names it.
 func (s *Store) Prune(ctx context.Context, orgID int64, before time.Time, limit int) (n Pruned, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		n = Pruned{}

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Spend spends cost from the bucket's allowance, which all replicas share. The allowance of a full
-// bucket is window. With a limit of 1,000 requests per minute, for example, each request costs 60
-// ms of a window of one minute. Spend returns 0 on success. Otherwise it spends nothing and returns
-// how long to wait until there is enough.
+// Spend spends the cost from the bucket's allowance, which all replicas share. The allowance of a
+// full bucket is the window. With a limit of 1,000 requests per minute, for example, each request
+// costs 60 ms of a window of one minute. Spend returns 0 on success. Otherwise it spends nothing
+// and returns how long to wait until there is enough.
 //
-// Spend uses the generic cell rate algorithm: the column until says when the bucket will be full
-// again, at most a window in the future.
+// Spend uses the generic cell rate algorithm: the column rates.until holds the time when the bucket
+// will be full again, at most one window in the future.
 func (s *Store) Spend(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error) {
 	now := s.now().UnixMilli()
 	need, most := cost.Milliseconds(), now+window.Milliseconds()

@@ -21,8 +21,8 @@ type Rotation struct {
 	Idle     time.Time // when the session ends if it is not used
 }
 
-// ErrTokenReused reports that a refresh token was used again after its successor, or too late, and
-// that its session was therefore ended.
+// ErrTokenReused reports that a refresh token was used although it was not valid any more, and that
+// its session was therefore ended. [Store.RotateRefresh] says when that is the case.
 var ErrTokenReused = errors.New("refresh token reused, session ended")
 
 // ErrClosed reports that a session's organization is closed. The refresh token was not consumed: it
@@ -32,8 +32,9 @@ var ErrClosed = errors.New("the organization is closed")
 // RotateRefresh redeems a refresh token and returns its session. It fails with
 // snap.ErrUnauthenticated when the token is unknown or belongs to another client, or when its
 // session has ended, and with ErrClosed when its organization is closed. It fails with
-// ErrTokenReused if the token was used before, unless RefreshGrace allows that. Somebody else may
-// then have a copy, so the session and all its tokens end.
+// ErrTokenReused if the token was used before, unless RefreshGrace allows that, and also if the
+// token was never used but another successor replaced it. Somebody else may then have a copy, so
+// the session and all its tokens end.
 func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err error) {
 	var outcome error
 	err = s.tx(ctx, func(tx *sql.Tx) error {

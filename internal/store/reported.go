@@ -122,8 +122,8 @@ func (s *Store) useReports(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	return nil
 }
 
-// setLastExternalID sets the external ID of an earlier sign-in if this sign-in has none. That is
-// the case for a check without an ID token.
+// setLastExternalID gives a sign-in without an external ID the one that its account has or, if
+// there is no account yet, the subject. A check without an ID token has no external ID.
 func (s *Store) setLastExternalID(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if in.ExternalID != "" {
 		return nil

@@ -13,8 +13,8 @@ const (
 	RunningLife = 30 * time.Second
 )
 
-// RecordRunning records that the process of the service named by holder is running, and how far its
-// clock is ahead of PostgreSQL's.
+// RecordRunning records that the process named by holder is running, and how far its clock is ahead
+// of PostgreSQL's.
 func (s *Store) RecordRunning(ctx context.Context, holder string) error {
 	if _, err := s.Lease(ctx, runningPrefix+holder, holder, RunningLife); err != nil || s.dialect == sqlite {
 		return err

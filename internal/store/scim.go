@@ -13,8 +13,8 @@ import (
 )
 
 // Reporter is an organization's identity provider, which reports people and groups by SCIM 2.0 (RFC
-// 7643, RFC 7644). A report changes the recorded identity of a person. It never creates an account
-// or a way to sign in.
+// 7643, RFC 7644). A report can change the groups and roles of existing accounts, and can end their
+// sessions and keys. It never creates an account or a way to sign in.
 type Reporter struct {
 	Caller snap.Caller // the key that reports; Caller.Org is the organization
 	// Issuer is the issuer of the organization's sign-ins. Only accounts of this issuer get groups.
@@ -133,11 +133,12 @@ func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (
 	return u, err
 }
 
-// ChangeSCIMUser changes the reported data of a person. Their accounts get the groups of the new
-// external ID. If the change leaves the person inactive, all sessions and user-scoped keys of their
-// accounts end at once, as with [Store.EndRefused]. That includes the accounts of earlier external
-// IDs that nobody else has. It fails with code not_found if there is no such person, and with code
-// conflict when the user name or external ID is already in use.
+// ChangeSCIMUser changes the reported data of a person. If the external ID changes, accounts with
+// the new ID get the person's groups, and accounts with the old ID lose them. If the change leaves
+// the person inactive, all sessions and user-scoped keys of their accounts end at once, as with
+// [Store.EndRefused]. That includes the accounts of earlier external IDs that nobody else has. It
+// fails with code not_found if there is no such person, and with code conflict when the user name
+// or external ID is already in use.
 func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCIMUserChange) (u SCIMUser, err error) {
 	var before []int64
 	err = s.report(ctx, r, func(tx *sql.Tx) error {

@@ -107,9 +107,9 @@ func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members
 }
 
 // AddSCIMGroup adds a group with the values of a change. From then on, people whom the provider
-// reported are in its SSO group only if they are members of this group. It fails with code conflict
-// when another group has the same SSO group, and with code invalid for members who were not
-// reported or if the organization has too many groups.
+// reported are in the SSO group only if they are members of the reported group. It fails with code
+// conflict when another group has the same SSO group, and with code invalid for members who were
+// not reported or if the organization has too many groups.
 func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange) (g SCIMGroup, err error) {
 	var affected affectedAccounts
 	err = s.report(ctx, r, func(tx *sql.Tx) error {

@@ -28,8 +28,8 @@ const (
 )
 
 // search returns the n newest snapshots that match the words of q and the conditions of v, and
-// whose keys are less than before. If q is blank, every snapshot matches. If it is not blank but
-// contains no words, none matches.
+// whose keys are less than the parameter before. If q is blank, every snapshot matches. If it is
+// not blank but contains no words, none matches.
 func (s *Store) search(ctx context.Context, c snap.Caller, v selection, q string, before int64, n int) ([]snap.Snapshot,
 	error) {
 	words := snap.SearchWords(q)
@@ -81,13 +81,13 @@ func (s *Store) extraSources(c snap.Caller, v selection) (all []source) {
 }
 
 // source returns the keys of the n newest visible snapshots that match a condition, newest first.
-// Only keys less than before count.
+// It considers only keys that are less than the parameter before.
 type source func(ctx context.Context, before int64, n int) ([]int64, error)
 
 // intersect returns the n newest snapshots that every source has, that fit, and whose keys are less
-// than before. after is the key at which it stops reading. In each round, the source whose page
-// reaches furthest back supplies the candidates. The next round begins at the older of two points:
-// the end of that page, or the newest key that every source can still have.
+// than the parameter before. after is the key at which it stops reading. In each round, the source
+// whose page reaches furthest back supplies the candidates. The next round begins at the older of
+// two points: the end of that page, or the newest key that every source can still have.
 func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, after, before int64, n int,
 	fits func(snap.Snapshot) bool) (found []snap.Snapshot, err error) {
 	size := n
@@ -271,7 +271,8 @@ func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 }
 
 // conditionKeys returns the keys of the n newest snapshots on which the caller has a grant that
-// meets this condition, newest first. Only keys less than before count.
+// meets this condition, newest first. It considers only keys that are less than the parameter
+// before.
 func (s *Store) conditionKeys(ctx context.Context, c snap.Caller, v selection, f condition, before int64,
 	n int) ([]int64, error) {
 	sh := s.shapeOf(c, selection{filter: v.filter}, n)
@@ -350,9 +351,9 @@ SELECT DISTINCT id FROM wide ORDER BY id DESC LIMIT {size}`
 )
 
 // byPrefix returns the n newest visible snapshots whose ID begins with the prefix of q, that match
-// its other conditions, and whose keys are less than before. It first counts the snapshots with
-// this prefix, of all organizations. If there are few, it checks them one by one. If there are
-// many, it scans the caller's listing, which soon fills a page because IDs are random.
+// its other conditions, and whose keys are less than the parameter before. It first counts the
+// snapshots with this prefix, of all organizations. If there are few, it checks them one by one. If
+// there are many, it scans the caller's listing, which soon fills a page because IDs are random.
 func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v selection, q Query, before int64,
 	n int) ([]snap.Snapshot, error) {
 	chosen, err := s.matcher(ctx, c, v)
@@ -382,7 +383,7 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v selection, q Quer
 }
 
 // byIDs returns the n newest visible snapshots that have one of the IDs of q, match its other
-// conditions, and have a key less than before. It looks up each ID by itself, because
+// conditions, and have a key less than the parameter before. It looks up each ID by itself, because
 // [Store.Snapshot] does the same work for a hidden snapshot and for an ID that never existed.
 func (s *Store) byIDs(ctx context.Context, c snap.Caller, v selection, q Query, before int64,
 	n int) (found []snap.Snapshot, err error) {

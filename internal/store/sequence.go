@@ -320,10 +320,10 @@ func (s *Store) AuditCheckpoint(ctx context.Context, orgID int64) (signed string
 	return signed, noRowsAs(err, nil)
 }
 
-// Receipt is the newest line of the owner's log that records that a snapshot was shared with
-// another organization.
+// Receipt is the newest line of the owning organization's log that records that a snapshot was
+// shared with another organization.
 type Receipt struct {
-	Org    snap.OrgRef // the owner's
+	Org    snap.OrgRef // the owning organization
 	Line   int64
 	Record string // the text of the line
 }

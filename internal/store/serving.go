@@ -47,8 +47,9 @@ func (v serving) refusal(newest int64) error {
 		"run snapcloud "+v.version+" or newer")
 }
 
-// recordServing records that neither programs older than the previous release nor programs that
-// cannot read archived lines of the audit log may serve the database.
+// recordServing records that programs older than the previous release must not serve the database.
+// If the database has archived lines of the audit log, programs that cannot read them must not
+// serve it either.
 func (s *Store) recordServing(ctx context.Context) error {
 	err := s.exec(ctx, `INSERT INTO serving(id, lowest, version) VALUES(1, $1, $2)
 		ON CONFLICT(id) DO UPDATE SET lowest = excluded.lowest, version = excluded.version
@@ -88,8 +89,8 @@ func (o Options) Place() string {
 	return filepath.Join(o.DataDir, "snapcloud.db")
 }
 
-// RecordMove records that the service was copied to another location, and allows writes again. to
-// is that location as [Options.Place] returns it.
+// RecordMove records that the service was copied to another location, and allows writes again. The
+// parameter to is that location as [Options.Place] returns it.
 func (f *Frozen) RecordMove(ctx context.Context, to string) error {
 	if _, err := f.conn.ExecContext(ctx, `UPDATE serving SET moved_to = $1, moved_at = $2`, to,
 		f.s.now().UnixMilli()); err != nil {

@@ -199,7 +199,7 @@ func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 }
 
 // grantRecipient shares a snapshot with another organization until a time, or indefinitely if
-// expires is zero.
+// with.Expires is zero.
 func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, slug string,
 	with snap.Shares) (change snap.ShareChange, err error) {
 	org, err := orgInTx(ctx, tx, slug, ` AND closed = 0`)

@@ -9,11 +9,11 @@ import (
 	"snap"
 )
 
-// expiringSoon returns the keys of the n newest snapshots with a share that ends soon. Only keys
-// less than before count. It considers only shares that the caller may know about: those that let
-// the caller see the snapshot, and those of the caller's own snapshots. Owners and admins may know
-// about every share of their organization. Only they may know when shares with other organizations
-// end.
+// expiringSoon returns the keys of the n newest snapshots with a share that ends soon. It considers
+// only keys that are less than the parameter before, and only shares that the caller may know
+// about: those that let the caller see the snapshot, and those of the caller's own snapshots.
+// Owners and admins may know about every share of their organization. Only they may know when
+// shares with other organizations end.
 func (s *Store) expiringSoon(ctx context.Context, c snap.Caller, before int64, n int) ([]int64, error) {
 	now := s.now()
 	return collect(ctx, s, `SELECT DISTINCT g.snapshot FROM grants g JOIN snapshots s ON s.key = g.snapshot

@@ -150,8 +150,9 @@ func (s *Store) StandingOf(ctx context.Context, userID int64) (Standing, error) 
 	return t, noRowsAs(err, snap.ErrUnauthenticated)
 }
 
-// RefreshUser returns the user of a client's live refresh token, without consuming the token. It
-// fails with snap.ErrUnauthenticated if there is no such token.
+// RefreshUser returns the user of a client's refresh token, used or not, if the token's session is
+// live. It does not consume the token. It fails with snap.ErrUnauthenticated if there is no such
+// token.
 func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (userID int64, err error) {
 	now := s.now().UnixMilli()
 	err = s.read.QueryRowContext(ctx, `

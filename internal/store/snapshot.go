@@ -29,9 +29,9 @@ const snapshotColumns = `s.key, s.id, s.org_id,
       AND g.audience` + isRecipients + ` AND ` + liveGrant + `) ELSE 0 END`
 
 // sharedHere and receivedHere look up when the org-wide share and the share with the caller's
-// organization end. A listing usually gets these ends from its merge instead. 0 means that a grant
-// never ends, and NULL that there is no grant. These queries avoid EXISTS, for which PostgreSQL may
-// build a hash table of all grants of the audience.
+// organization end. A listing usually gets these ends from the ranges that it merges. 0 means that
+// a grant never ends, and NULL that there is no grant. These queries avoid EXISTS, for which
+// PostgreSQL may build a hash table of all grants of the audience.
 const (
 	sharedHere = `(SELECT coalesce(g.expires_at, 0) FROM grants g
 		WHERE g.audience = CAST($3 AS bigint)` + membersOf + ` AND g.snapshot = s.key AND ` + liveGrant + `)`
@@ -126,7 +126,7 @@ type Bytes struct {
 	Size         int64
 }
 
-// Bytes is like [Store.Snapshot], for callers that need only the bytes, such as every range of a
+// Bytes is like [Store.Snapshot], for requests that need only the bytes, such as each range of a
 // download.
 func (s *Store) Bytes(ctx context.Context, c snap.Caller, id string) (b Bytes, err error) {
 	err = s.row(ctx, selectBytes, c.Principal(), s.now().UnixMilli(), id).Scan(&b.Blob, &b.SHA256, &b.Size)

@@ -178,10 +178,10 @@ func (s *Store) openPostgres(o Options) (err error) {
 }
 
 // setSession sets the parameters with which each session begins. A pooler in transaction mode
-// refuses these settings; the database's role can have them instead (docs/operations.md). Planning
-// a listing again for every caller costs more than running it, and every statement is written to
-// use indexes, which are normally in memory. The server ends idle transactions, because their locks
-// block others.
+// refuses these settings; the database's role can have them instead (docs/operations.md).
+// plan_cache_mode is set because planning a listing again for every caller costs more than running
+// it; random_page_cost, because every statement is written to use indexes, which are normally in
+// memory. The server ends idle transactions, because their locks block others.
 func setSession(config *pgx.ConnConfig) {
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	config.RuntimeParams["random_page_cost"] = "1.1"

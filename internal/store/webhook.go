@@ -117,7 +117,7 @@ func (s *Store) scanWebhook(rows *sql.Rows) (w Webhook, err error) {
 	return w, err
 }
 
-// DeleteWebhook removes a webhook of the caller's organization and its pending deliveries. It fails
+// DeleteWebhook removes a webhook of the caller's organization and all its deliveries. It fails
 // with code not_found if there is no such webhook.
 func (s *Store) DeleteWebhook(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {

@@ -15,8 +15,9 @@ type Server interface {
 	// Insert adds the rows of a query to a temporary table and ignores rows that the table already
 	// has.
 	Insert(ctx context.Context, table, query string) error
-	// InsertWhere is like Insert, for a query that contains a user's condition on the rows of from.
-	// Names in the condition are resolved as in that user's sessions.
+	// InsertWhere is like Insert, for a query that contains a user's condition on the rows of a
+	// table; from is the table's name as written after FROM. Names in the condition are resolved as
+	// in that user's sessions.
 	InsertWhere(ctx context.Context, table, from, query string) error
 	// Count returns the number that a query returns.
 	Count(ctx context.Context, query string) (int64, error)
@@ -97,8 +98,8 @@ func (c *Choice) Match(table int, prefix, temp string) string {
 	return strings.Join(all, " AND ")
 }
 
-// prepare creates three temporary tables for the keys of each table's rows: "keep" for all kept rows,
-// "new" for those added in the previous round, and "next" for those of the current round.
+// prepare creates three temporary tables for the keys of each table's rows: "keep" for all kept
+// rows, "new" for those added in the previous round, and "next" for those of the current round.
 func (c *Choice) prepare(ctx context.Context) error {
 	for i, t := range c.g.Tables {
 		if c.Plan.Whole[i] {
@@ -170,8 +171,9 @@ func (k ForeignKey) join(prefix string) string {
 	return strings.Join(all, " AND ")
 }
 
-// addReferencing adds the rows that reference a chosen row, in the order of the plan. All rows of a
-// table are chosen, and its surplus rows are removed, before the rows that reference them are added.
+// addReferencing adds the rows that reference a chosen row, in the order of the plan. Before the
+// rows that reference a table are added, the choice of that table's rows is complete, and its
+// surplus rows are removed.
 func (c *Choice) addReferencing(ctx context.Context) error {
 	thinned := map[int]bool{}
 	thin := func(table int) error {

@@ -267,8 +267,8 @@ func (w *network) components() (all [][]int) {
 
 // startTables returns the starting tables of a connected part for a percentage. Of the tables that
 // reference no other, it picks the one that most tables depend on. It then picks more until every
-// table depends on a starting table or is referenced by a table that does. A table in a cycle
-// represents the whole cycle.
+// table depends on a starting table or is referenced by a table that does. A cycle counts as one
+// table; if it is picked, all its tables are starting tables.
 func (w *network) startTables(part []int, g Graph) []int {
 	byCycle := map[int][]int{}
 	for _, v := range part {
@@ -315,7 +315,7 @@ func (w *network) down(g Graph, start func(int) bool) []int {
 		cycles[w.cycle[v]] = append(cycles[w.cycle[v]], v)
 	}
 	var order []int
-	for _, members := range cycles { // tables outside the cycle that they reference come first
+	for _, members := range cycles { // a cycle comes after the cycles that it references
 		for _, v := range w.reachInCycle(members, depth) {
 			for i, k := range g.Keys {
 				if k.Parent != v {

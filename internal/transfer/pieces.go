@@ -84,7 +84,7 @@ func (p *pieces) arrive(n int, crc uint64, content []byte) {
 }
 
 // leave blocks until the content of a piece has been hashed. The content is already on the disk. If
-// the next piece to hash has not arrived and more pieces than jobs are in memory, leave discards
+// the next piece to hash has not arrived and more than p.jobs pieces are in memory, leave discards
 // the content instead of blocking, and it is later read from the disk. This keeps connections from
 // waiting for each other.
 func (p *pieces) leave(n int) {

@@ -46,8 +46,8 @@ func isInternal(host string) bool {
 }
 
 func errInternal(host string) error {
-	return snap.Usage(fmt.Sprintf("the service directs this machine to its own or a link-local address, %s; snapcli "+
-		"did not connect to it", host),
+	return snap.Usage(fmt.Sprintf("the service directs snapcli to an address of this machine or a link-local address, "+
+		"%s; snapcli did not connect to it", host),
 		"check cloud.url; if it is right, tell the service's operator that the object store's address is wrong")
 }
 

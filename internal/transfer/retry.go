@@ -21,7 +21,8 @@ import (
 	"snap/internal/disk"
 )
 
-// maxAttempts is how often a part or range is tried before the transfer fails.
+// maxAttempts is how often a part, a range or a call to the service is tried before the transfer
+// fails. For a range, the count restarts after an attempt that received bytes.
 const maxAttempts = 8
 
 const runAgain = "run the same command again: it resumes where it stopped"

@@ -176,7 +176,7 @@ func (d *downloader) readResponse(res *http.Response, p *piece, alive func()) er
 		return newRefusal(res)
 	}
 	if span := res.Header.Get("Content-Range"); span != "" && span != p.contentRange(d.want.Size) {
-		return &refusal{status: res.StatusCode, code: "another range: " + span, host: res.Request.URL.Host}
+		return &refusal{status: res.StatusCode, code: "not the requested range: " + span, host: res.Request.URL.Host}
 	}
 	d.source.etag(res.Request.URL.Host, res.Header.Get("ETag"))
 	return p.read(res.Body, func(n int) { alive(); d.meter.done.Add(int64(n)) })

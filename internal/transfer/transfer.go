@@ -6,10 +6,10 @@
 // CRC-64/NVME of each part, while earlier parts are being sent. Parts that the service already has
 // are compared by checksum and not sent again.
 //
-// A download writes ranges to a preallocated, locked file next to the final one, named .part, with
-// a journal of the pieces written. One pass follows the ranges in order and hashes them while they
-// are written. It reads the pieces that an earlier process left from the disk, to verify them too.
-// The file gets its final name only when its SHA-256 is right and it is synced.
+// A download writes ranges to a preallocated, locked .part file next to the final one, with a
+// journal of the pieces written. One pass follows the ranges in order and hashes them while they
+// are written. Pieces that an earlier process left are read from the disk and verified too. The
+// file gets its final name only when its SHA-256 is right and it is synced.
 package transfer
 
 import (

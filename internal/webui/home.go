@@ -37,7 +37,7 @@ type homeTarget struct {
 	Pushed  *row         // the newest one that the organization pushed
 	Masked  *row         // the newest sanitized one, on this machine or in the cloud
 	Night   *nightly.Run // the last run of its nightly job
-	Changed string       // how much of the newest local snapshot is new
+	Changed string       // how much data is new in the newest local snapshot for which that is known
 	Sizes   look.Plot
 	rows    []row
 }

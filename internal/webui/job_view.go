@@ -139,7 +139,7 @@ func (s *Server) dock() []jobView {
 	})
 }
 
-// jobsData is the data of jobs.html, and of the part "jobs" on other pages.
+// jobsData is the data of jobs.html.
 type jobsData struct {
 	look.Page
 	Jobs []jobView

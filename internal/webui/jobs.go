@@ -28,8 +28,8 @@ const (
 // ended.
 const keptJobs = 100
 
-// jobs are the long operations of this process, newest first. Watchers receive the IDs of changed
-// jobs.
+// jobs are the long operations of this process, newest first, followed by those that earlier
+// processes left unfinished. Watchers receive the IDs of changed jobs.
 type jobs struct {
 	now       func() time.Time
 	revisions *revisions

@@ -25,7 +25,8 @@ const (
 	showShared show = "shared" // with a shared cloud copy
 )
 
-// pageSize is the number of rows per page, not counting local rows in between.
+// pageSize is the number of rows per page. With the filter All and the order newest first, a page
+// has local rows in addition.
 const pageSize = 50
 
 // query describes a listing. Its URL is the page's address.
@@ -37,7 +38,8 @@ type query struct {
 	Sort   order
 	filters
 	// Cursor and Before say where the page begins: Cursor in the cloud's listing, and Before in the
-	// local listing, which continues with snapshots older than Before.
+	// local listing, which continues with snapshots older than Before. In a collected list, Cursor
+	// is the number of preceding rows.
 	Cursor string
 	Before time.Time
 }
@@ -147,9 +149,9 @@ type listing struct {
 	Problem error
 }
 
-// list returns one page: the cloud's snapshots in the cloud's order, marked as synced if a local
-// copy exists, and in between, by time, the local snapshots without a cloud copy that the caller
-// may see. It fails only if the local listing fails.
+// list returns one page. By default, it has the cloud's snapshots in the cloud's order, marked as
+// synced if a local copy exists, and in between, by time, the local snapshots of which the caller
+// may see no cloud copy. list fails only if the local listing fails.
 func (s *Server) list(ctx context.Context, q query) (listing, error) {
 	out, local, page, err := s.rows(ctx, q)
 	if err != nil {

@@ -64,7 +64,7 @@ func (r row) Size() int64         { return r.either().Size }
 // Created returns when the snapshot was pushed, or else built.
 func (r row) Created() time.Time { return r.either().Created }
 
-// Encrypted returns the number of recipients of the local copy.
+// Encrypted returns the number of recipients that the local copy is encrypted to.
 func (r row) Encrypted() int {
 	if r.Local == nil {
 		return 0

@@ -112,7 +112,8 @@ func (v *ruleReview) left(columns []int) (n int) {
 	return n
 }
 
-// do carries out a decision of the form, such as accept-c7 for a column or keep-g2 for a group.
+// do carries out a decision that the form sent, such as accept-c7 for a column or keep-g2 for a
+// group.
 func (v *ruleReview) do(verb, on, mask string) error {
 	columns, err := v.columnsOf(on)
 	if err != nil {
@@ -297,7 +298,7 @@ func (s *Server) proposeRules(w http.ResponseWriter, r *http.Request) error {
 		})
 }
 
-// decideRules carries out one decision of a review, or saves all decisions.
+// decideRules carries out one decision of a review, or saves or discards all decisions.
 func (s *Server) decideRules(w http.ResponseWriter, r *http.Request) error {
 	t, err := s.o.Agent.Target(r.PathValue("name"))
 	if err != nil {

@@ -38,11 +38,11 @@ var pageFiles embed.FS
 // Options configure the web UI.
 type Options struct {
 	Agent  *local.Agent
-	Client *api.Client // nil without a cloud service or a credential; the user can then sign in on a page
+	Client *api.Client // nil without a cloud service or a credential; if there is a service, a page offers to sign in
 	// Sessions are the login sessions that Client uses. Nil means the sessions in the configuration
 	// folder.
 	Sessions *login.File
-	HTTP     *http.Client // for signing in; nil means the default client
+	HTTP     *http.Client // for signing in and, if Client is nil, for all requests; nil means the default client
 
 	Listen      string   // host:port; "" means port 8484 of 127.0.0.1, or the next free port
 	AllowRemote bool     // allow Listen to be an address other than loopback

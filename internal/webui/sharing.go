@@ -87,8 +87,8 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	return s.sharingChanged(w, r, undo)
 }
 
-// endShare ends one share. The form that undoes this posts to the path in action, which creates the
-// share again with the same expiry.
+// endShare ends one share. The parameter action is the path to which the form that undoes this
+// posts. The form creates the share again with the same expiry.
 func (s *Server) endShare(w http.ResponseWriter, r *http.Request, with api.SharesRequest, audience,
 	action string) error {
 	id, client := r.PathValue("id"), s.cloud.client()

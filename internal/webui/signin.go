@@ -190,7 +190,7 @@ func (s *Server) redirectBack(w http.ResponseWriter, r *http.Request) error {
 	if r.PostFormValue("back") == "" {
 		return s.toAccount(w, r)
 	}
-	return redirect(w, r, back(r)) // a script's request keeps its header
+	return redirect(w, r, back(r)) // our script's request keeps its Fragment header when it is redirected
 }
 
 // toAccount responds with the Account page, or with its fragment.

@@ -50,7 +50,7 @@ func (s *Server) cloudSnapshot(w http.ResponseWriter, r *http.Request) error {
 	return s.showSnapshot(w, r, one, nil)
 }
 
-// localSnapshot shows a local snapshot, with its cloud copy if the caller may see one.
+// localSnapshot shows a local snapshot, with its recorded cloud copy if the caller may see it.
 func (s *Server) localSnapshot(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
 	if err == nil && l.Name != r.PathValue("name") { // an abbreviation may later match another snapshot

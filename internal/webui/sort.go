@@ -38,7 +38,8 @@ func (o order) valid() bool {
 	return slices.ContainsFunc(sortChoices(), func(c sortChoice) bool { return c.Order == o })
 }
 
-// sortRows sorts by the order. Equal rows stay newest first.
+// sortRows sorts rows, which are newest first, by the order. Rows with the same name or size stay
+// newest first.
 func sortRows(rows []row, o order) {
 	switch o {
 	case oldestFirst:

@@ -135,8 +135,9 @@ func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetP
 }
 
 // read reads the field from a form that was sent. It returns the typed URL, and whether the user
-// changed it. It sets the problem of the field if the URL is not valid, if another program changed
-// it after the form was opened, or if the page did not keep it and the user did not enter it again.
+// changed the field. It sets the problem of the field if the typed URL is not valid, if another
+// program changed the current URL after the form was opened, or if the page did not keep the typed
+// URL and the user did not enter it again.
 func (f *secretField) read(r *http.Request) (typed string, changed bool) {
 	typed = strings.TrimSpace(r.PostFormValue(f.Name))
 	was := r.PostFormValue(f.Name + "-was")

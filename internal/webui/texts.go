@@ -13,9 +13,10 @@ import (
 	"snap/internal/look"
 )
 
-// This file contains every English text that Go code shows in the web UI, page by page. All other
-// texts are in the templates in the folder pages. TestTextsAreInOnePlace keeps sentences out of the
-// other Go files. Log messages and the context of wrapped errors stay where they are used.
+// This file contains the English texts of this package's Go code, page by page, except single
+// words. The package's other texts are in the templates in the folder pages. TestTextsAreInOnePlace
+// keeps sentences out of the other Go files. Log messages and the context of wrapped errors stay
+// where they are used.
 
 // Titles of pages, as in the navigation and the browser's tab.
 const (
@@ -432,8 +433,8 @@ func errNoSuchDecision() error {
 }
 
 func errOtherReview() error {
-	return &snap.Error{Code: snap.CodeConflict, Detail: "this review is over: the rules were saved or proposed again",
-		Hint: "reload the page"}
+	return &snap.Error{Code: snap.CodeConflict,
+		Detail: "this review is over: it was saved, discarded or replaced by a newer one", Hint: "reload the page"}
 }
 
 // Jobs: their titles, outcomes and possible obstacles.
@@ -459,7 +460,8 @@ func endLoad(database string, tables int, leftOut string, notices []string) stri
 	return strings.Join(append([]string{text}, notices...), "; ")
 }
 
-// endLeftOut names the programs of somebody else's snapshot that were not loaded.
+// endLeftOut reports the programs of somebody else's snapshot that were not loaded, such as "3
+// triggers".
 func endLeftOut(programs string) string {
 	if programs == "" {
 		return ""

@@ -1,11 +1,12 @@
-// Command versitygw is the S3 server for the tests. It stores objects in a folder and has the
-// defaults of versitygw's own program. That program also contains clients for other object stores
-// and a test suite, which take as long to compile as everything that the tests need. The tests
-// start either program with:
+// Command versitygw is the S3 server for the tests. It uses the library of the versitygw project,
+// stores objects in a folder, and has the same defaults as that project's own program. That program
+// also contains clients for other object stores and a test suite. These take as long to compile as
+// everything that the tests need. The tests start either program with:
 //
 //	ROOT_ACCESS_KEY=key ROOT_SECRET_KEY=secret versitygw --port ADDRESS --quiet posix FOLDER
 //
-// With --versions FOLDER, buckets can keep the versions of their objects there.
+// Only this program has --versions FOLDER, which lets buckets keep the versions of their objects
+// there.
 package main
 
 import (

@@ -1,6 +1,7 @@
 // Package charset converts text between a database's encoding and UTF-8 without a server.
 //
-// Every byte sequence can be converted to UTF-8 and back without loss. A byte that is not part of a
+// Every byte sequence can be converted to UTF-8 and back. The result is the same bytes or, for a
+// character with several encoded forms, another of these forms. A byte that is not part of a
 // character becomes a rune of the private use area, see [IsByte].
 package charset
 
@@ -66,7 +67,7 @@ func Single(name string, m *charmap.Charmap) *Charset {
 
 // Multi returns an encoding with one or more bytes per character. length returns the number of
 // bytes of the first character in a string that begins with a non-ASCII byte, or 0 if the encoding
-// lacks that character. e may have characters that the encoding lacks.
+// lacks that character. e may have characters that the returned encoding lacks.
 func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset {
 	encode := func(r rune) string {
 		b, err := e.NewEncoder().String(string(r))

@@ -194,8 +194,8 @@ func (m creator) create(ctx context.Context, kind string, d definition) error {
 }
 
 // creator connects to a database as the account, after giving the account a new password. own is
-// the user's connection, which is used if there is no account. The caller must call done, and then
-// lock the account.
+// the user's connection, which is used if there is no account. The caller must call done, and
+// dropUnused when the load no longer needs the account.
 func (a account) creator(ctx context.Context, server *sql.DB, dest database, own *sql.Conn) (m creator, done func(),
 	err error) {
 	if !a.exists() {
@@ -288,8 +288,8 @@ func unusedAccounts(ctx context.Context, server querier) (unused []string, err e
 	return unused, nil
 }
 
-// endedAccounts returns the accounts of loads that no longer run and whose exchange of tables is
-// complete. It returns none to a user who is not allowed to list accounts.
+// endedAccounts returns the accounts of loads that no longer run and have no journal. It returns
+// none to a user who is not allowed to list accounts.
 func endedAccounts(ctx context.Context, server querier) (ended []account, err error) {
 	rows, err := server.QueryContext(ctx,
 		"SELECT user, host FROM mysql.user WHERE user LIKE 'snapcli\\_%' ORDER BY user")

@@ -12,10 +12,10 @@ import (
 	"snap/internal/engine"
 )
 
-// If the server refuses the statements that would complete a journal, the journal is set aside: its
-// load stays in its current state, and later loads skip the journal. They also skip a journal that
-// another account wrote or changed. A load that replaces the same database removes a skipped
-// journal, because nothing is left to complete then.
+// If the server refuses the statements that would complete or revert a swap, the swap's journal is
+// set aside: the load stays in its current state, and later loads skip the journal. They also skip
+// a journal that another account wrote or changed. A load that replaces the same database removes a
+// skipped journal, because nothing is left to complete then.
 
 // skippedError is the error for a journal that is skipped. It does not stop a load.
 type skippedError struct{ cause *snap.Error }
@@ -28,9 +28,9 @@ func isSkipped(err error) bool {
 	return ok
 }
 
-// setAside sets aside the journal of the load with this id, after an attempt to complete it failed
-// with err, and returns an error that says so. If err can be temporary, for example because the
-// server is busy, setAside only returns err, and the next load tries again.
+// setAside sets aside the journal of the load with this id, after an attempt to complete or revert
+// its swap failed with err, and returns an error that says so. If err can be temporary, for example
+// because the server is busy, setAside only returns err, and the next load tries again.
 func setAside(ctx context.Context, server *sql.DB, dest database, id string, err error) error {
 	n := number(err)
 	var e *snap.Error
@@ -126,9 +126,10 @@ func leftoversOn(ctx context.Context, server querier) ([]string, error) {
 	return append(left, accounts...), err
 }
 
-// RemoveLeftovers implements [engine.Cleaner]. It tries once more to complete a journal that was
-// set aside, and then removes the journal whether or not that succeeded. It removes journals of
-// other accounts without using them, unless a journal has the only copy of a database's triggers.
+// RemoveLeftovers implements [engine.Cleaner]. It tries once more to complete or revert the swap of
+// a journal that was set aside, and then removes the journal whether or not that succeeded. It
+// removes journals of other accounts without using them, unless a journal has the only copy of a
+// database's triggers.
 func (e Engine) RemoveLeftovers(ctx context.Context, raw string) (removed []string, err error) {
 	err = e.withServer(raw, func(d database, db *sql.DB) error {
 		before, err := leftoversOn(ctx, db)

@@ -15,7 +15,7 @@ type omissions struct {
 	omitted schema.Schema          // only Omitted is set
 }
 
-// leaveOut removes the objects that a choice leaves out from the definitions. It returns the tables
+// leaveOut removes from the definitions the objects that a choice leaves out. It returns the tables
 // whose rows are read, and the omissions.
 func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engine.Table, left omissions, err error) {
 	if c.Empty() {
@@ -105,8 +105,8 @@ func (l *omissions) removeKeys(s *structure) error {
 	return nil
 }
 
-// withoutKeys removes the foreign keys to tables for which leftOut returns true from a table's
-// definition, which a server wrote. It also returns the names of these keys. Keys to tables in
+// withoutKeys returns a table's definition, which a server wrote, without the foreign keys to
+// tables for which leftOut returns true. It also returns the names of these keys. Keys to tables in
 // other databases remain.
 func withoutKeys(text string, leftOut func(table string) bool) (string, []string, error) {
 	items, err := listItems(text)

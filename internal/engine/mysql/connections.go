@@ -12,8 +12,8 @@ type connection struct {
 	user, host string
 }
 
-// connectionsTo returns the connections that use a database, except its own. An account without the
-// PROCESS privilege sees only its own connections.
+// connectionsTo returns the connections that use a database, except the one that it uses to list
+// them. An account without the PROCESS privilege sees only its own connections.
 //
 // It reads SHOW PROCESSLIST, because MySQL 9 cannot read information_schema.processlist while any
 // connection runs a statement with characters outside utf8mb3.

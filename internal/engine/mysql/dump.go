@@ -209,7 +209,7 @@ func openReaders(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error)
 }
 
 // session opens a connection with times in UTC, strings in UTF-8, and no mode that changes how
-// values are shown or stored. It then runs the statements in more.
+// values are shown or stored. It then runs the additional statements.
 func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {

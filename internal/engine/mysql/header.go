@@ -40,7 +40,7 @@ func readHeader(text string, m lexMode) (header, error) {
 	for i := 0; i < len(text) && len(r.tokens) < headTokens; {
 		t, err := lexOne(text, i, m)
 		if err != nil {
-			break // an error after the header is found when the body is read; an incomplete header fails below
+			break // reading the body finds an error after the header; an incomplete header fails below
 		}
 		if i = t.to; t.kind != endToken {
 			r.tokens = append(r.tokens, t)

@@ -221,8 +221,8 @@ func expandComments(text string, m lexMode, run func(mariadb bool, version int) 
 	return b.String(), nil
 }
 
-// untilClosed returns the content of an executable comment, which begins at text[i], and the
-// position after the comment. It rejects nested comments.
+// untilClosed returns the content of an executable comment, from text[i] on, and the position after
+// the comment. It rejects nested executable comments.
 func untilClosed(text string, i int, m lexMode) (inside string, end int, err error) {
 	for from := i; i < len(text); {
 		if strings.HasPrefix(text[i:], "*/") {

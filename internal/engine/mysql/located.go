@@ -8,8 +8,8 @@ import (
 
 var _ engine.Locator = Engine{}
 
-// Located implements [engine.Locator]. It reads the user's option file. A socket counts as a port
-// of this machine.
+// Located implements [engine.Locator]. It reads the user's option file. With a socket, the location
+// has the host and port of the URL or the file, by default 127.0.0.1:3306.
 func (e Engine) Located(raw string) ([]engine.Location, error) {
 	d, err := e.parse(raw)
 	if err != nil {

@@ -4,9 +4,10 @@
 // A dump is a line of JSON in a comment, which holds the definitions, followed by the rows as
 // INSERT statements of about 1 MiB with one row per line. A load restores the dump to a scratch
 // database on the destination's server. One RENAME TABLE statement then replaces the old tables
-// with the new ones, because these servers cannot rename a database. Views, routines, triggers and
-// events cannot be renamed either. They are created immediately afterwards from a journal. If the
-// load is killed, the next load creates the remaining ones from the journal.
+// with the new ones, because these servers cannot rename a database. RENAME TABLE cannot move
+// views, routines, triggers or events to another database, so they are created immediately
+// afterwards from a journal. If the load is killed, the next load creates the remaining ones from
+// the journal.
 package mysql
 
 import (
@@ -321,8 +322,8 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 		return info, err
 	}
 	if len(unsafe) > 0 {
-		info.Warnings = append(info.Warnings, "these tables are not transactional, so their rows can be newer: "+
-			strings.Join(unsafe, ", "))
+		info.Warnings = append(info.Warnings, "these tables are not transactional, so their rows can be newer than "+
+			"those of other tables: "+strings.Join(unsafe, ", "))
 	}
 	_, lost, err := histories(ctx, db, name)
 	if err != nil {

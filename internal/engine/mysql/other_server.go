@@ -19,8 +19,8 @@ func explainOtherServer(err error, built, server string) error {
 	e := *failed
 	e.Detail = fmt.Sprintf("the snapshot is from %s, and the destination's server is %s, which does not support "+
 		"all of it: %s", product(built), product(server), failed.Detail)
-	e.Hint = fmt.Sprintf("load it into %s, or leave the unsupported object out of the build with --exclude-table; "+
-		"nothing was replaced", product(built))
+	e.Hint = fmt.Sprintf("load it into %s, or leave an unsupported table or view out of the build with "+
+		"--exclude-table; nothing was replaced", product(built))
 	return &e
 }
 

@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// createObject runs the statement of a definition, which must create an object of this kind with
-// the definition's name. The connection must not allow several statements at a time.
+// createObject runs the statement of a definition. It returns an error if the statement does not
+// create an object of this kind. The connection must not allow several statements at a time.
 func createObject(ctx context.Context, c *sql.Conn, kind string, d definition) error {
 	h, err := readHeader(d.SQL, modeOf(d.Mode))
 	if err != nil || h.kind != kind {
@@ -154,7 +154,7 @@ func (s structure) programNames() map[string]bool {
 }
 
 // replacePrograms drops the programs of a database on connection c. If keep is set, it drops only
-// programs whose names are in s. Then m sets the defaults and creates the programs in s.
+// programs whose names are in s. Then m sets the columns' defaults and creates the programs in s.
 func replacePrograms(ctx context.Context, c *sql.Conn, m creator, name string, s structure, keep bool) error {
 	own := s.programNames()
 	for _, kind := range []string{"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "PACKAGE", "EVENT"} {
@@ -209,7 +209,7 @@ func errHiddenBody(kind, name string) error {
 func errNotParsed(kind, name string, cause error) error {
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: cause,
-		Detail: fmt.Sprintf("the statement that creates the %s %s cannot be parsed, so it could not be loaded",
+		Detail: fmt.Sprintf("the statement that creates the %s %s cannot be parsed, so a load would fail",
 			strings.ToLower(kind), name),
 		Hint: "recreate it in the database with a plain CREATE statement, and build again",
 	}

@@ -524,9 +524,9 @@ func (s *scratch) drop(ctx context.Context) error {
 	return err
 }
 
-// dropDatabase drops the scratch database. If a statement was canceled, the session that created
-// the database is closed, and the statement may still be running on the server. The lock becomes
-// free when the statement ends.
+// dropDatabase drops the scratch database. If a statement on the connection s.lock was canceled,
+// the connection is closed, but the server may still be running the statement. The server then
+// holds the lock until the statement ends, so dropDatabase waits for the lock.
 func (s *scratch) dropDatabase(ctx context.Context) error {
 	if s.lock.PingContext(ctx) != nil {
 		c, err := s.server.Conn(ctx)

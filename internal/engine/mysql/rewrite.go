@@ -369,8 +369,9 @@ func appendMasked(out, literal []byte, mask engine.Mask, of *members) ([]byte, e
 	return literalOf(out, now, kind), of.check(text, now)
 }
 
-// maxForeign limits the size in bytes of a statement in a dump from elsewhere. A quarter of it
-// limits the size of the first line. Both are held in memory.
+// maxForeign limits the size in bytes of a statement in a dump from elsewhere. In a load, the
+// server's limit applies instead. A quarter of maxForeign limits the size of the first line. A
+// statement and the first line are held in memory.
 const maxForeign = 64 << 20
 
 func rowLimit(dump engine.Dump) int {

@@ -16,7 +16,7 @@ func statements(text string) []string {
 		rest := text[i:]
 		switch {
 		case (i == 0 || text[i-1] == '\n') && isDelimiterLine(rest):
-			add(text[start:i]) // a comment, if anything
+			add(text[start:i]) // usually nothing or a comment
 			line, _, _ := strings.Cut(rest, "\n")
 			delimiter = strings.TrimSpace(line[len("delimiter"):])
 			i += len(line)

@@ -179,7 +179,7 @@ func (m *members) check(original, masked string) error {
 			return &snap.Error{
 				Code:   snap.CodeInvalid,
 				Detail: "a masked value of the column " + m.column + " is not a member of its type",
-				Hint:   "mask the column with choice and some of its members, or keep it; nothing was written",
+				Hint:   "use the mask choice with members of the type, or keep the column; nothing was written",
 			}
 		}
 	}

@@ -245,8 +245,9 @@ func primaryKeys(ctx context.Context, c querier, database string) (columns, type
 	return columns, types, rows.Err()
 }
 
-// tableOf describes a table. If a temporary table cannot have the same primary key, a hash of all
-// values identifies the rows. Equal rows are then chosen together.
+// tableOf describes a table. If the table has no primary key, or a temporary table cannot have the
+// same one, a hash of all values identifies the rows. Rows with the same values are then chosen
+// together.
 func tableOf(t engine.Table, primary, types []string) subset.Table {
 	out := subset.Table{Name: t.Name, From: quote(t.Name)}
 	direct := len(primary) > 0 && !slices.Contains(types, "")
@@ -282,8 +283,8 @@ func tableOf(t engine.Table, primary, types []string) subset.Table {
 	return out
 }
 
-// foreignKeys reads the foreign keys inside a database. at maps the tables' names in lower case to
-// their indexes, because some servers write names in lower case.
+// foreignKeys reads the foreign keys inside a database. The map at has the tables' indexes by name
+// in lower case, because some servers write names in lower case.
 func foreignKeys(ctx context.Context, c querier, database string, at map[string]int) ([]subset.ForeignKey, error) {
 	rows, err := c.QueryContext(ctx,
 		`SELECT constraint_name, table_name, referenced_table_name, column_name,

@@ -61,8 +61,8 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 		return err
 	}
 	err = s.exchange(ctx)
-	// recoverSwap is also the last step of a swap that succeeded. The new tables may be in place, so
-	// an interruption must not leave it half done.
+	// recoverSwap is also the last step of a swap that succeeded. The new tables may be in place,
+	// so an interruption must not leave the swap half done.
 	ctx = context.WithoutCancel(ctx)
 	if recoverErr := recoverSwap(ctx, s.server, s.dest, s.id); recoverErr != nil {
 		return errors.Join(err, setAside(ctx, s.server, s.dest, s.id, recoverErr))
@@ -377,9 +377,9 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, dest database, o en
 	return nil
 }
 
-// sweepOne cleans up after the load with this id while it holds the lock of that load. If others
-// still hold the lock after patience seconds, a load or another cleanup is running, and sweepOne
-// does nothing.
+// sweepOne takes the lock of the load with this id and cleans up after that load. If others still
+// hold the lock after patience seconds, a load or another cleanup is running, and sweepOne does
+// nothing.
 func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, dest database, id string, patience int) error {
 	var free sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, ?)", id, patience).Scan(&free); err != nil {

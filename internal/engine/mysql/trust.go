@@ -19,7 +19,7 @@ type trust int
 
 const (
 	complete trust = iota // everything, unchanged
-	checked               // each statement after a check, if possible as a user of the scratch database only
+	checked               // each statement after a check, if possible by an account limited to the scratch database
 	dataOnly              // nothing: statements are generated from the dump's description
 )
 

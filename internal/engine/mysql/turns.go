@@ -13,7 +13,7 @@ import (
 type turns struct {
 	w       io.Writer
 	sources []source        // not read yet
-	queue   []chan struct{} // of the readers; the first has its turn, and only it may use turns
+	queue   []chan struct{} // of the readers; the first has its turn, and only it may use this struct
 }
 
 // turn is the handle of one reader. ready receives a value when it is the reader's turn.

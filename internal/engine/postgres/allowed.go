@@ -8,8 +8,8 @@ import (
 // This file lists the extensions, index methods and table options that a snapshot from somebody else
 // may use.
 
-// extensions are the extensions that a load creates: those of PostgreSQL itself that are trusted
-// and do not run code from the database, and two others that provide column types.
+// extensions are the extensions that a load creates: trusted extensions of PostgreSQL itself, none
+// of which runs code from the database, and two others that provide column types.
 var extensions = []string{
 	"btree_gin", "btree_gist", "citext", "cube", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm",
 	"pgcrypto", "seg", "unaccent", "uuid-ossp", "postgis", "vector",

@@ -110,7 +110,7 @@ func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// parallel calls run for each item, with one session of connect per job.
+// parallel calls run for each item. Each job has its own session, which connect opens.
 func (s *scratch) parallel(ctx context.Context, items []string, connect func(context.Context) (*pgx.Conn, error),
 	run func(ctx context.Context, conn *pgx.Conn, item string) error) error {
 	work := make(chan string, len(items))

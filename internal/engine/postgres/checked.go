@@ -75,7 +75,8 @@ var forms = map[string]struct{ first, then []string }{
 	"TABLE DATA":                   {}, "BLOBS": {}, "BLOB METADATA": {},
 }
 
-// skippedKinds are the kinds of entries that a load skips.
+// skippedKinds are the kinds of entries that pg_restore does not restore. The load itself creates
+// the extensions.
 var skippedKinds = []string{"ACL", "DEFAULT ACL", "DATABASE", "DATABASE PROPERTIES", "SECURITY LABEL",
 	"STATISTICS DATA", "SUBSCRIPTION", "SUBSCRIPTION TABLE", "EXTENSION"}
 
@@ -124,7 +125,7 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 	}
 	for _, e := range all {
 		if seen[e.id] || e.broken {
-			return nil, nil, notRestored(e, "another entry has the same number, or its name contains a line break")
+			return nil, nil, notRestored(e, "its name contains a line break, or another entry has the same number")
 		}
 		seen[e.id] = true
 		switch {

@@ -36,7 +36,8 @@ type relation struct {
 	rawSchema, rawName []byte
 }
 
-// excludedName is the name of an object and, in on, the name of its table.
+// excludedName is the name of an object. The field on is the name of the table that the object
+// belongs to, if there is one.
 type excludedName struct{ schema, name, on string }
 
 // choose finds the objects that a choice leaves out, in conn's transaction.
@@ -124,7 +125,7 @@ func (s *exclusion) report(c engine.Choice) {
 	s.omitted.AddOmission(schema.OmittedRows, rows)
 }
 
-// relations lists the tables and views. Their Parents are indexes of this list.
+// relations lists the tables and views. Their Parents are positions in this list.
 func relations(ctx context.Context, conn *pgx.Conn) ([]relation, error) {
 	stored := charsetOn(conn.PgConn())
 	all, err := collect(ctx, conn, `SELECT c.oid, c.relkind::text, c.relispartition, convert_to(n.nspname::text, e),

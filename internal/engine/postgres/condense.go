@@ -94,7 +94,7 @@ func (r *rewriter) relayRows(via *relay) (rows int64, err error) {
 	return rows, r.d.err
 }
 
-// copyRows copies a block of a table's rows in larger chunks and returns their number.
+// copyRows copies a block of a table's rows in larger chunks and returns the number of rows.
 func (r *rewriter) copyRows() (rows int64, err error) {
 	chunk := make([]byte, 0, 2*chunkSize)
 	put := func() {

@@ -15,11 +15,12 @@ import (
 	"snap"
 )
 
-// loadData fills the tables as they are unpacked, the largest first, with up to jobs connections.
-// It returns the number of rows that the server reported for each table. A table that the load has
-// created is filled with FREEZE, in the transaction that truncated it, so that later steps need not
-// visit its rows again. A table that several sessions fill cannot use FREEZE. When a session has no
-// tables left to fill, the analysis of the filled tables starts. loadData fails if unpacking failed.
+// loadData fills the tables as they are unpacked, the largest first. jobs is the maximum number of
+// connections. It returns the number of rows that the server reported for each table. A table that
+// the load has created is filled with FREEZE, in the transaction that created or truncated it, so
+// that later steps need not visit its rows again. A table that several sessions fill cannot use
+// FREEZE. When one of several sessions has no tables left to fill, the analysis of the filled
+// tables starts. loadData fails if unpacking failed.
 func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, stats *analysis) (map[[2]string]int64, error) {
 	var mu sync.Mutex
 	counts, report := map[[2]string]int64{}, s.progress()
@@ -111,7 +112,8 @@ func (s *scratch) loadBlock(ctx context.Context, conn *pgx.Conn, b *block, rows 
 	return tag.RowsAffected(), err
 }
 
-// options returns the options of the COPY statement that loads the rows, with first before them.
+// options returns the options of the COPY statement that loads the rows. The parameter first is the
+// first option, or "".
 func (b *block) options(first string) string {
 	var all []string
 	if first != "" {

@@ -68,7 +68,7 @@ type describer struct {
 type described struct {
 	schema.Table
 	from   *catalogTable
-	asText map[string]bool // columns of other types that are described as text
+	asText map[string]bool // columns described as text, because descriptions do not support their types
 }
 
 func (d *describer) index() {

@@ -55,8 +55,8 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 }
 
 // describe sets the description of the chosen objects, as conn's transaction sees them. The
-// description also lists the parts of the database that a dump omits. If a load would refuse the
-// description of a snapshot from elsewhere, describe adds a warning.
+// description also lists the parts of the database that a dump omits. If a load by another
+// organization would refuse the description, describe adds a warning.
 func (d database) describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
 	if info.Schema, err = describeSchema(ctx, conn.PgConn()); err != nil {
 		return err

@@ -81,8 +81,8 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 	return err
 }
 
-// createExtension creates an extension and, if it is missing, the extension's schema, which the
-// load's role then owns.
+// createExtension creates an extension. If the extension's schema is missing, createExtension first
+// creates that schema, and the load's role owns the schema.
 func (s *scratch) createExtension(ctx context.Context, conn *pgx.Conn, x schema.Extension) error {
 	owner := "CURRENT_USER"
 	if s.loader.name != "" {

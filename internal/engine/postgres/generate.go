@@ -63,7 +63,7 @@ func columnList(names []string) string { return "(" + list(names, quote) + ")" }
 func typeSQL(t schema.Type) string     { return t.SQL(dialect) }
 func qualify(s, name string) string    { return quoteName(schema.Name{Schema: s, Name: name}) }
 
-// list returns the results of text for the elements of all, separated by commas.
+// list calls text for each element and joins the results with commas.
 func list[T any](all []T, text func(T) string) string {
 	texts := make([]string, len(all))
 	for i, x := range all {
@@ -164,8 +164,8 @@ func sortByDependency[T any](all []T, name func(T) schema.Name, needs func(T) []
 	return sorted, nil
 }
 
-// sequenceOptions returns the options of a sequence. With typed, they include its type, which an
-// identity column takes from the column.
+// sequenceOptions returns the options of a sequence. With typed, they include the type of the
+// sequence. The sequence of an identity column takes its type from the column.
 func (g *generator) sequenceOptions(q schema.Sequence, typed bool) string {
 	var b strings.Builder
 	if typed && q.Type != "" {

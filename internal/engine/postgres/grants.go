@@ -27,7 +27,7 @@ func (Engine) CheckGrant(statement string) error {
 }
 
 // grant applies the snapshot's grants and runs the target's GRANT statements, with the rights of
-// the user who loads. It runs before the exchange.
+// the user who loads. [scratch.Swap] runs it before the old content is replaced.
 func (s *scratch) grant(ctx context.Context) error {
 	if len(s.o.Grants)+len(s.grants) == 0 {
 		return nil

@@ -21,9 +21,10 @@ const (
 				AND classid <> 'pg_auth_members'::regclass)`
 )
 
-// notHeld is the condition that no session has the advisory lock with a key, in any database of the
-// server. An advisory lock belongs to the database of the session, which is template1 for a load
-// into the database postgres, and postgres for all other loads.
+// notHeld follows the key of an advisory lock, and is the condition that no session holds this
+// lock, in any database of the server. An advisory lock belongs to the database of the session. For
+// a load, this is postgres. It is template1 if the load replaces the database postgres, or if the
+// server has no database of this name.
 const notHeld = `NOT IN (SELECT classid::bigint << 32 | objid::bigint FROM pg_locks WHERE locktype = 'advisory')`
 
 // Leftovers implements [engine.Cleaner]. It lists the databases and roles of loads that have ended.

@@ -38,7 +38,7 @@ func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
 			continue
 		}
 		if seen[t] || l.tables[e.id] != nil {
-			return nil, wrongDump(fmt.Sprintf("it has rows of the table %s twice", e.tag))
+			return nil, wrongDump(fmt.Sprintf("the rows of the table %s occur twice", e.tag))
 		}
 		seen[t] = true
 		b, err := matchedBlock(e, t, tables)

@@ -56,7 +56,7 @@ type missingRight struct {
 	Kind   string // a value of the first column of the queries below
 	User   string
 	Within string // the schema, or the owner of the database
-	Name   string // the object, or the first of several
+	Name   string // the object, or the first of several; for the kind policy, all tables
 	Count  int
 	Remedy string // the statement that grants the right
 }

@@ -188,11 +188,11 @@ const (
 	usersNames   = "RESET search_path"
 )
 
-// onlyTables makes a server that knows the setting refuse to read views and foreign tables of
-// users. Otherwise, somebody could replace a table with a view between the moment when a build
-// lists the table and the moment when it reads the table, and the view's functions would run with
-// the user's privileges (CVE-2024-7348). withViews allows views and foreign tables again, for SQL
-// that the user wrote.
+// onlyTables sets restrict_nonsystem_relation_kind on servers that have it, so that they refuse to
+// read views and foreign tables of users. Otherwise, somebody could replace a table with a view
+// between the moment when a build lists the table and the moment when it reads the table, and the
+// view's functions would run with the user's privileges (CVE-2024-7348). withViews allows views and
+// foreign tables again, for SQL that the user wrote.
 const (
 	onlyTables = "SELECT set_config(" + readableKinds + ", 'view, foreign-table', false)" + ifKnown
 	withViews  = "SELECT set_config(" + readableKinds + ", '', false)" + ifKnown
@@ -472,11 +472,11 @@ func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, er
 		`SELECT coalesce(usename, '') || coalesce(' (' || nullif(application_name, '') || ')', '')
 			|| coalesce(' from ' || host(client_addr), '')
 		FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()
-			AND (backend_type = 'client backend' OR backend_type IS NULL AND usename IS NOT NULL) -- NULL is hidden
+			AND (backend_type = 'client backend' OR backend_type IS NULL AND usename IS NOT NULL) -- NULL if hidden
 		ORDER BY backend_start`, readText, name)
 }
 
-// collect runs a query and returns the results of read for its rows.
+// collect runs a query, calls read for each row, and returns the results.
 func collect[T any](ctx context.Context, conn *pgx.Conn, query string, read pgx.RowToFunc[T], args ...any) ([]T,
 	error) {
 	rows, err := conn.Query(ctx, query, args...)

@@ -148,8 +148,8 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 // loadedPrograms counts the functions that came from snapshots from elsewhere and would run if the
 // tables $1 were filled. These are the functions that types, casts and operators use, the functions
 // in an index, a check or a computed column of any table (because a foreign key is also checked
-// with the other table's indexes), and the functions in a default of the tables $1. Functions that
-// only views, policies, other functions and disabled triggers use do not run.
+// with the indexes of the table at its other end), and the functions in a default of the tables $1.
+// Functions that only views, policies, other functions and disabled triggers use do not run.
 const loadedPrograms = `
 	SELECT count(DISTINCT p.oid) FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid
 		JOIN pg_roles o ON o.oid = p.proowner

@@ -10,8 +10,9 @@ import (
 )
 
 // refusedConnection describes why a connection was refused before the password was checked. It
-// returns false for other errors. With sslmode=prefer, err also has the error of an attempt with
-// TLS. If the server responded to the attempt without TLS, that response is the reason.
+// returns false for other errors. With sslmode=prefer there are two attempts, one with TLS and one
+// without, and err has the errors of both. If the server responded to the one without TLS, its
+// response is why the connection was refused.
 func (d database) refusedConnection(err error, e *snap.Error) bool {
 	var untrusted *tls.CertificateVerificationError
 	text := strings.ToLower(err.Error())

@@ -221,7 +221,7 @@ func randomName(prefix string) string {
 
 // create creates the empty scratch database. Only its owner can connect to it.
 func (s *scratch) create(ctx context.Context, run restoreRun) error {
-	if s.dest.isClone() { // if this process is killed, Drop then waits for its session on the server
+	if s.dest.isClone() { // if this process is killed, [Engine.Drop] waits until its session has ended
 		if err := holdName(ctx, s.admin, s.dest.name()); err != nil {
 			return err
 		}
@@ -488,8 +488,8 @@ func holdName(ctx context.Context, admin *pgx.Conn, name string) error {
 	return err
 }
 
-// sweep drops the databases and roles that no running load uses. It ends the sessions that are
-// still connected to such a database, because its load started them.
+// sweep drops the databases and roles of loads that have ended. It ends the sessions that are still
+// connected to such a database, because its load started them.
 func sweep(ctx context.Context, admin *pgx.Conn) error {
 	databases, err := collect(ctx, admin, leftDatabases, pgx.RowTo[string])
 	if err == nil {

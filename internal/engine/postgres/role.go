@@ -173,9 +173,9 @@ func (s *scratch) retireLoader() []string {
 
 func dropRole(name string) string { return "DROP ROLE IF EXISTS " + quote(name) }
 
-// eachFree runs a statement for each name. It skips a name whose lock another session of this
-// database holds, because that session is about to drop the object. It ignores errors of the
-// statements, because the next load tries again.
+// eachFree runs a statement for each name. It skips a name whose lock another session in the
+// database of admin holds, because that session is about to drop the object. It ignores errors of
+// the statements, because the next load tries again.
 func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement func(name string) string) error {
 	for _, name := range names {
 		var free bool

@@ -226,9 +226,9 @@ func (d *dumpReader) weigh(n int) {
 	}
 }
 
-// maxContents limits the weight of the table of contents of a dump from elsewhere. The weight is
-// the bytes of its strings plus entryWeight for each entry. The table of contents needs up to four
-// times its weight in memory. The limit is enough for about 10,000 tables.
+// maxContents limits the weight of the table of contents of a dump that is not the user's own. The
+// weight is the bytes of its strings plus entryWeight for each entry. The table of contents needs
+// up to four times its weight in memory. The limit is enough for about 10,000 tables.
 const (
 	maxContents = 20 << 20
 	entryWeight = 300

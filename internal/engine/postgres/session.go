@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// limits returns the names of the settings with which a server of this version ends slow or idle
-// sessions. Every session of snapcli turns these settings off, because a build or a load takes a
-// long time and holds locks while idle. An administrator may have set them for reports or web pages
-// that use the same role.
+// limits returns the names of the settings with which a server of this version cancels slow
+// statements, and ends idle sessions and long transactions. Every session of snapcli turns these
+// settings off, because a build or a load takes a long time and holds locks while idle. An
+// administrator may have set them for reports or web pages that use the same role.
 func limits(server int) []string {
 	all := []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"}
 	if server >= 14 {

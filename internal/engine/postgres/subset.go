@@ -75,8 +75,8 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 // rows of the tables $2, and selects the name and the owner of one of them. The planner evaluates
 // constant expressions in indexes, statistics and partition keys, and a foreign key between
 // different types uses an implicit cast. Functions of superusers do not count. All functions of
-// roles that begin with $1 count, because they came from a snapshot from elsewhere. A user who is
-// not a superuser can replace a function of an extension that they own.
+// roles that begin with $1 count, because they came from a snapshot from elsewhere. Functions of
+// extensions count too, because an owner who is not a superuser can replace them.
 const plannedPrograms = `
 	WITH RECURSIVE used (classid, objid) AS (
 		SELECT 'pg_class'::regclass::oid, indexrelid FROM pg_index WHERE indrelid = ANY ($2)
@@ -123,7 +123,7 @@ type subsetDump struct {
 }
 
 // member is a table that stores rows: a table of the graph, or a partition of such a table. from
-// and columns are quoted names.
+// and columns are quoted names; from begins with ONLY unless the table is partitioned.
 type member struct {
 	table   int
 	oid     uint32

@@ -168,8 +168,9 @@ func (d database) toolFailure(ctx context.Context, name string, stderr *engine.S
 	return e
 }
 
-// advised returns the error for a failure to create objects: with the advice of [database.advise],
-// or else that of [database.failure]. what is the beginning of its message.
+// advised converts a failure to create objects to a *snap.Error. The error's message begins with
+// the argument what. If [database.advise] has no hint, advised returns the error of
+// [database.failure].
 func (d database) advised(err error, what string) error {
 	if state(err) == "" {
 		return d.failure(err)

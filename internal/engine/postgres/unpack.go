@@ -193,8 +193,8 @@ func (u *unpacking) copyUnchanged(ctx context.Context, dump engine.Dump) error {
 	return err
 }
 
-// errReader remembers an error of its reader, so that callers can distinguish failures to read from
-// a damaged dump.
+// errReader remembers an error of its reader, so that callers can tell whether reading failed or
+// the dump is damaged.
 type errReader struct {
 	r   io.Reader
 	err error

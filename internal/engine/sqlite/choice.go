@@ -14,7 +14,7 @@ import (
 	"snap/internal/schema"
 )
 
-// omitter removes the objects that are not chosen from a copy of the database.
+// omitter removes from a copy of the database the objects that are not chosen.
 type omitter struct {
 	tx      *sql.Tx
 	all     []engine.Relation
@@ -177,8 +177,8 @@ func (l *omitter) remove(ctx context.Context) error {
 	return nil
 }
 
-// removeKeys removes the foreign keys that reference a table that is left out, and the foreign keys
-// of a table with rows that reference a table without rows.
+// removeKeys removes the foreign keys to tables that are left out, and those from a table with rows
+// to a table without rows.
 func (l *omitter) removeKeys(ctx context.Context) error {
 	var removed []string
 	changes := map[string]string{}

@@ -59,8 +59,8 @@ func (s *scratch) release() {
 	}
 }
 
-// tempFiles returns the scratch files next to a database, or their lock files, by the end of their
-// names.
+// tempFiles returns the scratch files next to a database, or their lock files. suffix is the end of
+// their names.
 func tempFiles(place, suffix string) []string {
 	prefix := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(tempPrefix(place))
 	return disk.Glob(filepath.Dir(place), prefix+"*"+suffix)

@@ -26,9 +26,10 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A dump is masked in a scratch file with one UPDATE for each table, which calls the masks as SQL
-// functions. Then the file is rewritten so that no old value remains. The changes have no rollback
-// journal and are not synced, because the file is deleted after a failure.
+// A dump is masked in a scratch file with one UPDATE for each table, or two if columns of the table
+// are permuted. A SQL function calls the masks. Then the file is rewritten so that no old value
+// remains. The changes have no rollback journal and are not synced, because the file is deleted
+// after a failure.
 
 var _ engine.Rewriter = Engine{}
 
@@ -262,7 +263,7 @@ func withoutJournal(ctx context.Context, db *sql.DB, change func(*sql.Tx) error)
 	if err := change(tx); err != nil {
 		return err
 	}
-	if err := tx.Commit(); err != nil || journal != "wal" { // the journal mode is in the file
+	if err := tx.Commit(); err != nil || journal != "wal" { // the file stores no other journal mode
 		return err
 	}
 	_, err = db.ExecContext(ctx, "PRAGMA journal_mode = wal")
@@ -378,7 +379,8 @@ type columnMask struct {
 	twice bool              // the column is masked in two steps, see [tempForm]
 }
 
-// forRow returns the mask for a row with these values of the columns that it needs.
+// forRow returns the mask for a row. others are the row's values in the columns that the mask
+// needs.
 func (m columnMask) forRow(others []driver.Value) (engine.Mask, error) {
 	if m.row == nil {
 		return m.mask, nil

@@ -20,8 +20,8 @@ type layout struct {
 	rowid   string   // a name for the rowid; "" if there is none
 	alias   int      // index of the stored value that is NULL because it is the rowid, or -1
 	stored  int      // maximum number of values in a row
-	insert  []int    // indexes of the inserted values, in the order of columns
-	columns []string // the columns of insert, without the rowid
+	insert  []int    // indexes of the stored values to insert, without the rowid
+	columns []string // by position in insert: the name of the value's column
 	keyed   bool     // the table is WITHOUT ROWID
 	needed  int      // minimum number of values in a row; a shorter row would need a default that is a program
 }
@@ -327,7 +327,7 @@ func (in *inserter) run(stored, rows int, values []driver.NamedValue) error {
 func (in *inserter) close() {
 	for key, s := range in.statements {
 		if c, ok := s.(driver.Stmt); ok {
-			_ = c.Close() // its connection is closed next
+			_ = c.Close() // an error would repeat that of the last execution
 		}
 		delete(in.statements, key)
 	}

@@ -17,7 +17,7 @@ import (
 
 // Swap implements [engine.Scratch]. It renames the scratch file while nobody else can use the old
 // database. It first empties the old write-ahead log, because SQLite would otherwise apply the log
-// to the new file. SQLite cannot disconnect others, so terminate has no effect.
+// to the new file. SQLite cannot disconnect others, so Swap ignores the argument terminate.
 func (s *scratch) Swap(ctx context.Context, _ bool) error {
 	if others := users(s.place); len(others) > 0 {
 		return engine.InUse(snap.SQLite, s.place, others)

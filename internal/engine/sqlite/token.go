@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// This file splits SQL into tokens by SQLite's own rules (tokenize.c), so that the statements in a
-// file are parsed exactly as SQLite parses them.
+// This file splits SQL into tokens by SQLite's own rules (tokenize.c), so that the statements
+// stored in a database file's schema are parsed exactly as SQLite parses them.
 
 // tokenKind is a kind of token.
 type tokenKind int
@@ -30,7 +30,7 @@ type token struct {
 // maxStatement limits the size of statements. SQLite itself allows 1 GB.
 const maxStatement = 1 << 20
 
-var errStatement = errors.New("SQLite does not store such a statement")
+var errStatement = errors.New("the statement is longer than 1 MiB, or SQLite does not store such a statement")
 
 // tokens splits SQL into its tokens, without comments and spaces.
 func tokens(text string) ([]token, error) {

@@ -8,7 +8,8 @@ import (
 	"snap/internal/schema"
 )
 
-// Descriptions support the virtual tables of these modules, because their content consists of rows.
+// The description of a database can contain the virtual tables of these modules, because their
+// content consists of rows.
 const (
 	fts5  = "fts5"
 	rtree = "rtree"
@@ -29,7 +30,7 @@ func shadows(module string) []string {
 }
 
 // virtualDefinition parses a CREATE VIRTUAL TABLE statement. If a description cannot contain the
-// table, it returns an error, and the name of the module if that is known.
+// table, virtualDefinition returns an error, and the name of the module if that is known.
 func virtualDefinition(text string) (t schema.Table, module string, err error) {
 	list, err := tokens(text)
 	if err != nil {

@@ -29,7 +29,7 @@ type Table struct {
 // Ref is a foreign key to a table, which may be the same table.
 type Ref struct{ Parent int }
 
-// Row is one row. Its key is its position in the table.
+// Row is one row. Its key is derived from its position in the table.
 type Row struct {
 	V  int
 	To []int // by reference: the parent's row; -1 is NULL

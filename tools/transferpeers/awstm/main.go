@@ -5,8 +5,8 @@
 //	awstm get BUCKET KEY FILE
 //
 // The endpoint is AWS_ENDPOINT_URL, and the credentials come from the environment. AWSTM_JOBS and
-// AWSTM_PART_MIB replace the library's defaults. With AWSTM_JOBS, get fetches ranges instead of the
-// parts that were put.
+// AWSTM_PART_MIB replace the library's defaults. If AWSTM_JOBS is set, `awstm get` fetches ranges
+// of bytes instead of the parts in which the file was uploaded.
 package main
 
 import (

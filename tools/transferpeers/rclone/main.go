@@ -1,4 +1,4 @@
-// Rclone is rclone with only the two backends that the comparison needs.
+// Rclone is rclone with only the two backends that BenchmarkPeers in internal/transfer needs.
 package main
 
 import (

@@ -7,8 +7,8 @@ import (
 )
 
 // Values decodes the values of a row and appends them to dst: nil, int64, float64, string or
-// []byte. A []byte is valid as long as the payload is. A row with more than limit values is an
-// error.
+// []byte. A []byte is valid as long as the payload is. Values returns an error if the row has more
+// values than the argument limit.
 func (f *File) Values(dst []any, payload []byte, limit int) ([]any, error) {
 	size, n := uvarint(payload)
 	if n == 0 || size < uint64(n) || size > uint64(len(payload)) {
