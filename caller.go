@@ -33,7 +33,7 @@ type CredentialKind string
 const (
 	UserKey     CredentialKind = "cak"     // user-scoped key: acts as its user
 	PipelineKey CredentialKind = "clt"     // organization-level key for pipelines
-	AgentKey    CredentialKind = "sak"     // organization-level key of a registered service agent
+	AgentKey    CredentialKind = "sak"     // organization-level key of a service agent
 	SCIMKey     CredentialKind = "scim"    // key of an identity provider that reports people and groups
 	LoginToken  CredentialKind = "login"   // access token of a device login
 	Browser     CredentialKind = "browser" // session cookie of a signed-in browser

@@ -127,9 +127,9 @@ func (a *app) keysExportCommand() *cobra.Command {
 		Use:   "export [KEY]",
 		Short: "Print a public key",
 		Long: `Export prints this machine's public key, or the public key with the given ID or
-name. With ` + "`snapcli keys trust`" + `, other people accept the certificates that
-this key signed for sanitized snapshots. An owner or admin registers the key in
-the cloud with ` + "`snapcli cloud certificate-keys add`" + `.`,
+name. With ` + "`snapcli keys trust`" + `, other people accept the certificates that this
+key signed for sanitized snapshots. An owner or admin registers the key in the
+cloud with ` + "`snapcli cloud certificate-keys add`" + `.`,
 		Example: examples("print this machine's public key", "snapcli keys export"),
 		Args:    command.AtMostOneArg("key"),
 		RunE: a.withAgent(func(_ context.Context, agent *local.Agent, args []string) error {

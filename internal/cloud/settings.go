@@ -83,7 +83,7 @@ func (o Organization) settings(to map[string]string) {
 	for _, u := range o.Users {
 		at := "users." + strings.ToLower(u.Email)
 		to[at] = strings.TrimRight(string(u.Role)+" "+joinSorted(u.Groups), " ")
-		to[at+".password"] = u.Password
+		to[at+".name"], to[at+".password"] = u.Name, u.Password
 	}
 }
 

@@ -32,11 +32,11 @@ func TestChangesOfTheConfigurationAreLines(t *testing.T) {
 		acme.SignIn.Domains, acme.SignIn.ExternalIDClaim = []string{"acme.test"}, "oid"
 		acme.Policy.MaxStaleness, acme.Policy.MaxCrossOrgExpiry = "3h", "30d"
 		acme.Users = append([]cloud.LocalUser{}, acme.Users...)
-		acme.Users[2].Password, acme.Users[2].Role = "a-new-password", snap.RoleAdmin
+		acme.Users[2].Name, acme.Users[2].Password, acme.Users[2].Role = "Mia Moss", "a-new-password", snap.RoleAdmin
 		startTogether(t, c, changed)
 		want := "policy.max_staleness set to 3h; sign_in.domains set to acme.test; " +
 			"sign_in.external_id_claim set to oid; users.mia@acme.test changed from member eng to admin eng; " +
-			"users.mia@acme.test.password changed"
+			"users.mia@acme.test.name changed from Mia to Mia Moss; users.mia@acme.test.password changed"
 		got := configured(t, c, "alice@acme.test")
 		if len(got) != 1 || said(got[0]) != want {
 			t.Errorf("acme's lines are %+v\nwant one: %s", got, want)
@@ -60,6 +60,17 @@ func TestChangesOfTheConfigurationAreLines(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A rule that may now reach a private address is a change that the log shows.
+func TestTrustOfAPrivateIssuerIsRecorded(t *testing.T) {
+	t.Parallel()
+	public := cloud.Trust{Name: "ci", Type: "oidc", Issuer: "https://ci.test", Scopes: []snap.Scope{snap.ScopePull}}
+	private := public
+	private.AllowPrivate = true
+	if public.String() == private.String() {
+		t.Errorf("both rules are recorded as %s", public)
+	}
 }
 
 // startTogether starts three replicas of c at once.

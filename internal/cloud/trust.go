@@ -94,6 +94,9 @@ func (o Organization) checkTrust() (wrong []string) {
 func (t Trust) String() string {
 	rule := t.rule("public_url")
 	parts := []string{"type " + string(rule.Type), "issuer " + rule.Issuer, "audience " + rule.Audience}
+	if t.AllowPrivate {
+		parts = append(parts, "allow_private")
+	}
 	for _, name := range slices.Sorted(maps.Keys(rule.Claims)) {
 		parts = append(parts, name+" "+strings.Join(rule.Claims[name], " or "))
 	}

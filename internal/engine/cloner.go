@@ -14,7 +14,8 @@ import (
 // folder. All databases of one call are on the same server or in the same folder. URLs are expanded
 // and include the password, if any.
 //
-// A Cloner only ever drops and replaces databases whose names begin with [ClonePrefix].
+// A Cloner only ever drops and replaces databases whose names begin with [ClonePrefix], and what an
+// interrupted load or copy left behind (see [Cleaner]).
 type Cloner interface {
 	// Named returns the URL of the database with this name on the server, or in the folder, of the
 	// database at url.
@@ -53,7 +54,7 @@ type Cloner interface {
 	States(ctx context.Context, urls []string) ([]DatabaseState, error)
 }
 
-// ClonePrefix is the beginning of the names of all databases that a [Cloner] creates or drops.
+// ClonePrefix is the beginning of the names of all clones and templates.
 const ClonePrefix = "snapcli_clone_"
 
 // CopyOptions configure a copy of a database.

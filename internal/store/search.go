@@ -237,9 +237,10 @@ func (s *Store) conditionsOf(ctx context.Context, c snap.Caller, word string) (a
 		if err != nil {
 			return nil, 0, err
 		}
+		count += len(ids) // more than maxValues if the limit cut them off
 		slices.Sort(ids)
 		if ids = slices.Compact(ids); len(ids) > 0 {
-			all, count = append(all, condition{column: kind.column, values: ids}), count+len(ids)
+			all = append(all, condition{column: kind.column, values: ids})
 		}
 	}
 	for column, digits := range map[string]int{"named_day": 8, "named_time": 6} {

@@ -100,6 +100,22 @@ func TestSearchFindsWhatAnEarlierReleaseWrote(t *testing.T) {
 	})
 }
 
+// A search finds everything even if its word is the beginning of more words than it reads.
+func TestSearchOfManyWords(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		azra := w.user(w.acme, "azra", snap.RoleAdmin)
+		sn := w.pushNamed(azra, "shop", "nightly")
+		_, err := w.DB().ExecContext(w.ctx, `INSERT INTO words(org_id, kind, word, id)
+			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+			SELECT o.org_id, o.kind, w.word, 1000000 + n.i FROM n, (SELECT 'abbot' AS word UNION SELECT 'abby') w,
+				(SELECT DISTINCT org_id, kind FROM words WHERE word = 'azra') o`)
+		w.ok(err)
+		if got := w.search(azra, store.Query{Q: "a"}); !sameIDs(got, []snap.Snapshot{sn}) {
+			t.Errorf("it finds %v", namesOf(got))
+		}
+	})
+}
+
 // Consecutive pages of a search have no gaps, for words that match rarely and for words that match
 // almost everything.
 func TestSearchPages(t *testing.T) {
