@@ -105,6 +105,7 @@ func TestSearchOfManyWords(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		azra := w.user(w.acme, "azra", snap.RoleAdmin)
 		sn := w.pushNamed(azra, "shop", "nightly")
+		w.ok(w.Index(w.ctx))
 		_, err := w.DB().ExecContext(w.ctx, `INSERT INTO words(org_id, kind, word, id)
 			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
 			SELECT o.org_id, o.kind, w.word, 1000000 + n.i FROM n, (SELECT 'abbot' AS word UNION SELECT 'abby') w,
