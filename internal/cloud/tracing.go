@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,14 +79,22 @@ func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("prepare to send traces: %w", err)
 	}
-	// A client may choose the trace that its request belongs to. The client's sampled flag does not
-	// get the trace recorded: the fraction applies to that trace too.
-	sample := sdktrace.TraceIDRatioBased(c.sample())
+	// A client may choose the trace that its request belongs to, but not whether it is recorded.
+	sample := anyTrace{sdktrace.TraceIDRatioBased(c.sample())}
 	p := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(quietExporter{exporter, log}), sdktrace.WithResource(about),
 		sdktrace.WithSampler(sdktrace.ParentBased(sample, sdktrace.WithRemoteParentSampled(sample))),
 	)
 	return &tracing{p, p.Tracer("snap/internal/cloud")}, nil
+}
+
+// anyTrace samples by a random ID instead of the trace's ID, which a client may have chosen.
+type anyTrace struct{ sdktrace.Sampler }
+
+// ShouldSample implements sdktrace.Sampler.
+func (s anyTrace) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	_, _ = rand.Read(p.TraceID[:]) // never fails
+	return s.Sampler.ShouldSample(p)
 }
 
 // close sends the remaining spans.

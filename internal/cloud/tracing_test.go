@@ -128,24 +128,31 @@ func testTraces(t *testing.T, o cloudtest.Options, below ...string) {
 	}
 }
 
-// TestTracesOfOthersAreNotForced: a client's sampled flag does not make the
+// TestTracesOfOthersAreNotForced: neither a client's sampled flag nor the ID of its trace makes the
 // service record a trace that its own share leaves out. A share of 0 records none.
 func TestTracesOfOthersAreNotForced(t *testing.T) {
 	t.Parallel()
+	for _, share := range []string{"0", "0.000000001"} {
+		t.Run(share, func(t *testing.T) { t.Parallel(); testTracesAreNotForced(t, share) })
+	}
+}
+
+func testTracesAreNotForced(t *testing.T, share string) {
 	to := &spanReceiver{}
 	server := httptest.NewServer(to)
 	defer server.Close()
-	none, err := cloud.LoadConfig("", []string{"SNAPCLOUD_TRACING__SAMPLE=0"})
+	config, err := cloud.LoadConfig("", []string{"SNAPCLOUD_TRACING__SAMPLE=" + share})
 	must(t, err)
 	c := cloudtest.Start(t, cloudtest.Options{Config: func(c *cloud.Config) {
-		c.Tracing = cloud.Tracing{Endpoint: server.URL, Sample: none.Tracing.Sample}
+		c.Tracing = cloud.Tracing{Endpoint: server.URL, Sample: config.Tracing.Sample}
 	}})
 	for range 20 {
 		req, err := http.NewRequest(http.MethodGet, c.URL+"/healthz", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Traceparent", "00-"+traceOfTheClient+"-00f067aa0ba902b7-01")
+		// OpenTelemetry's TraceIDRatioBased records every trace whose ID ends with zeros.
+		req.Header.Set("Traceparent", "00-"+traceOfTheClient[:16]+"0000000000000000-00f067aa0ba902b7-01")
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
