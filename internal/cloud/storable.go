@@ -3,6 +3,7 @@ package cloud
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,13 +20,11 @@ func (s *Service) requireStorable(next http.Handler) http.Handler {
 			r.URL.Path = strings.ReplaceAll(strings.ToValidUTF8(r.URL.Path, "\uFFFD"), "\x00", "\uFFFD")
 			r.URL.RawPath = ""
 		}
-		if r.URL.RawQuery != "" {
-			for name, values := range r.URL.Query() {
-				if !snap.Storable(name) || !snap.Storable(strings.Join(values, "")) {
-					s.writeError(w, r, snap.Invalid("the query has a NUL character or is not UTF-8",
-						"correct its parameters"))
-					return
-				}
+		for pair := range strings.SplitSeq(r.URL.RawQuery, "&") { // r.URL.Query leaves out pairs with a semicolon
+			if text, err := url.QueryUnescape(pair); err == nil && !snap.Storable(text) {
+				s.writeError(w, r, snap.Invalid("the query has a NUL character or is not UTF-8",
+					"correct its parameters"))
+				return
 			}
 		}
 		next.ServeHTTP(w, r)

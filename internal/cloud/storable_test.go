@@ -27,10 +27,12 @@ func TestTextThatCannotBeStored(t *testing.T) {
 				{"GET", c.URL + "/scim/v2/Users/{}", scim, 404},
 				{"DELETE", c.URL + "/scim/v2/Groups/{}", scim, 404},
 				{"GET", agent + "/snapshots?q={}", key, 400}, {"GET", agent + "/snapshots?owner={}", key, 400},
-				{"GET", agent + "/snapshots?target={}", key, 400}, {"GET", user + "/audit?action={}", owner, 400},
+				{"GET", agent + "/snapshots?target={}", key, 400},
+				{"GET", agent + "/snapshots?target={};", key, 400}, {"GET", user + "/audit?action={}", owner, 400},
 				{"GET", c.URL + "/scim/v2/Users?filter=userName%20eq%20%22{}%22", scim, 400},
 				{"GET", c.URL + "/scim/v2/Users?filter=userName%20eq%20%22%5Cu0000%22", scim, 400},
 				{"GET", c.URL + "/auth/device?user_code={}", "", 400},
+				{"GET", c.URL + "/auth/device?user_code=%E2%82&user_code=%AC", "", 400},
 			} {
 				at := strings.ReplaceAll(r.url, "{}", bad)
 				if res, data := send(t, r.method, at, "", r.credential); res.StatusCode != r.status {
