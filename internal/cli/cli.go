@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdio IO, env func(string) string, 
 	direct, out := stdio.Out, command.NewResult(stdio.Out)
 	stdio.Out = out
 	a := &app{ctx: ctx, stdout: direct, io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler),
-		timeouts: t, args: args}
+		timeouts: t}
 	a.jsonErrors = asksForJSON(args)
 	root := a.root()
 	root.SetArgs(args)
@@ -76,7 +76,6 @@ type app struct {
 	log        *slog.Logger // writes to standard error with --debug, otherwise nowhere
 	secrets    secrets      // values that no log line may contain
 	timeouts   timeouts
-	args       []string       // the command line, without the program's name
 	roots      *x509.CertPool // certificate authorities for the service; nil uses the system's
 	sessions   *login.File    // the sessions of credentials.json, opened when first needed
 	contacted  *api.Client    // the service, if this command connected to it

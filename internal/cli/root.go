@@ -40,7 +40,7 @@ func (a *app) root() *cobra.Command {
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetFlagErrorFunc(command.FlagErrors(a.args))
+	root.SetFlagErrorFunc(command.FlagError)
 	root.SetUsageTemplate(usageTemplate)
 	a.globalFlags(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("org",

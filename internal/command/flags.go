@@ -59,37 +59,20 @@ func flagGroupError(cmd *cobra.Command, err error) error {
 	return snap.Usage(detail, seeHelp(cmd))
 }
 
-// FlagErrors returns the function for [cobra.Command.SetFlagErrorFunc]. args is the command line
-// without the program's name: an unknown command in it is reported before an unknown flag.
-func FlagErrors(args []string) func(*cobra.Command, error) error {
-	return func(cmd *cobra.Command, err error) error {
-		if unknown := unknownCommand(cmd, args); unknown != nil {
-			return unknown
-		}
-		return flagError(cmd, err)
-	}
-}
-
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if !cmd.HasSubCommands() {
-		return nil
-	}
-	words := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.HasPrefix(arg, "-") })
-	words = words[min(len(words), len(strings.Fields(cmd.CommandPath()))-1):]
-	if len(words) == 0 {
-		return nil
-	}
-	return RequireKnown(cmd, words[:1])
-}
-
-// flagError describes what is wrong with a flag.
-func flagError(cmd *cobra.Command, err error) error {
+// FlagError is the function for [cobra.Command.SetFlagErrorFunc]. It describes what is wrong with a
+// flag. If an unknown command precedes the flag, it reports the command instead.
+func FlagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
 		missing *pflag.ValueRequiredError
 		invalid *pflag.InvalidValueError
 		ours    *snap.Error
 	)
+	if cmd.HasSubCommands() {
+		if e := RequireKnown(cmd, cmd.Flags().Args()); e != nil {
+			return e
+		}
+	}
 	switch {
 	case errors.As(err, &ours):
 		return ours

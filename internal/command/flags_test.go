@@ -15,7 +15,7 @@ import (
 func tool(args ...string) *cobra.Command {
 	root := command.Parent("tool", "", "")
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetFlagErrorFunc(command.FlagErrors(args))
+	root.SetFlagErrorFunc(command.FlagError)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return command.CheckFlags(c, "scope") }
 	share := &cobra.Command{Use: "share ID", Args: command.ExactArgs("snapshot ID"),
 		RunE: func(*cobra.Command, []string) error { return nil }}
@@ -37,7 +37,10 @@ func tool(args ...string) *cobra.Command {
 	send.Flags().String("message", "", "")
 	send.Flags().Int64("first", 0, "")
 	send.MarkFlagsOneRequired("message", "since")
-	root.AddCommand(share, key, role, send)
+	root.PersistentFlags().String("config", "", "")
+	group := command.Parent("group", "", "")
+	group.AddCommand(&cobra.Command{Use: "list", RunE: command.ShowHelp})
+	root.AddCommand(share, key, role, send, group)
 	root.SetArgs(args)
 	root.SetOut(&bytes.Buffer{})
 	return root
@@ -67,6 +70,10 @@ func TestUsage(t *testing.T) {
 		{[]string{"share", "1", "--groups", "x"}, "share has no flag --groups", "did you mean --group?"},
 		{[]string{"shar"}, `there is no command "shar"`, "did you mean `tool share`?"},
 		{[]string{"zzz", "--x"}, `there is no command "zzz"`, "see `tool --help`"},
+		{[]string{"--config", "x", "group", "--bogus"}, "group has no flag --bogus", "see `tool group --help`"},
+		{[]string{"--config", "x", "group", "lst", "--bogus"}, `there is no command "group lst"`,
+			"did you mean `tool group list`?"},
+		{[]string{"--bogus", "group"}, "tool has no flag --bogus", "see `tool --help`"},
 		{[]string{"key", "flag"}, `key takes no arguments, but there is "flag"`, "use it as: tool key [flags]"},
 		{[]string{"key"}, "key needs --kind", "use it as: tool key [flags]"},
 		{[]string{"send", "--first", "x"}, `--first needs a number, not "x"`, "see `tool send --help`"},

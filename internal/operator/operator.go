@@ -25,7 +25,7 @@ import (
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, version string) int {
 	result := command.NewResult(stdout)
 	p := &program{stdout: result, stderr: stderr, environ: environ, version: version}
-	root := p.root(args)
+	root := p.root()
 	root.SetArgs(args)
 	root.SetOut(result)
 	root.SetErr(stderr)
@@ -54,7 +54,7 @@ type program struct {
 	asJSON         bool
 }
 
-func (p *program) root(args []string) *cobra.Command {
+func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "snapcloud",
 		Short:         "The service where teams share database snapshots",
@@ -66,7 +66,7 @@ func (p *program) root(args []string) *cobra.Command {
 			return command.CheckFlags(c)
 		},
 	}
-	root.SetFlagErrorFunc(command.FlagErrors(args))
+	root.SetFlagErrorFunc(command.FlagError)
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "the configuration file (YAML)")
 	root.PersistentFlags().BoolVar(&p.asJSON, "json", false, "print JSON")
 	root.CompletionOptions.HiddenDefaultCmd = true
