@@ -14,8 +14,8 @@ import (
 
 // If the server refuses the statements that would complete or revert a swap, the swap's journal is
 // set aside: the load stays in its current state, and later loads skip the journal. They also skip
-// a journal that another account wrote or changed. A load that replaces the same database removes a
-// skipped journal, because nothing is left to complete then.
+// a journal that another account wrote or changed. A load that replaces the same database, or
+// dropping it as a clone, removes a skipped journal, because nothing is left to complete then.
 
 // skippedError is the error for a journal that is skipped. It does not stop a load.
 type skippedError struct{ cause *snap.Error }
@@ -40,13 +40,14 @@ func setAside(ctx context.Context, server *sql.DB, dest database, id string, err
 	}
 	name := quote(journalPrefix + id)
 	_, failed := server.ExecContext(ctx, "RENAME TABLE "+name+"."+sealName+" TO "+name+"."+asideName)
+	outcome := "was set aside"
 	if failed != nil { // the next load tries again
-		err = errors.Join(err, failed)
+		err, outcome = errors.Join(err, failed), "could not be set aside"
 	}
 	reason := dest.failure(err).Error()
 	return skippedError{cause: &snap.Error{
 		Code: snap.CodeDatabase, Cause: err,
-		Detail: fmt.Sprintf("a load could not be finished: %s; its journal %s was set aside", reason, journalPrefix+id),
+		Detail: fmt.Sprintf("a load could not be finished: %s; its journal %s %s", reason, journalPrefix+id, outcome),
 		Hint:   "load again to clean up after it, or run `snapcli doctor --fix`",
 	}}
 }
@@ -74,8 +75,8 @@ func isSetAside(ctx context.Context, server querier, id string) (bool, error) {
 	return len(aside) > 0, err
 }
 
-// dropSkipped removes the skipped journals of earlier loads into a database that this load has
-// replaced, and those that cannot be read.
+// dropSkipped removes the skipped journals of earlier loads into a database that was replaced or
+// dropped, and those that cannot be read.
 func dropSkipped(ctx context.Context, server *sql.DB, database string) error {
 	ids, err := skippedJournals(ctx, server)
 	if err != nil {

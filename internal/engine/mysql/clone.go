@@ -350,8 +350,14 @@ func (e Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions
 
 // Recover implements [engine.Cloner]. It completes or reverts an interrupted exchange of tables.
 func (e Engine) Recover(ctx context.Context, raw string) error {
-	_, err := e.RemoveLeftovers(ctx, raw)
-	return err
+	return e.withServer(raw, func(d database, db *sql.DB) error {
+		c, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return sweep(ctx, db, c, d, engine.Options{})
+	})
 }
 
 // Drop implements [engine.Cloner].
@@ -365,7 +371,7 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 	}
 	// Clean up after a killed copy first. Otherwise, a later load could complete it and put its
 	// tables in place.
-	if _, err := e.RemoveLeftovers(ctx, raw); err != nil {
+	if err := e.Recover(ctx, raw); err != nil {
 		return err
 	}
 	return e.withServer(raw, func(d database, db *sql.DB) error {
@@ -378,6 +384,9 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 			return err
 		}
 		if _, err = db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(d.name)); err != nil {
+			return err
+		}
+		if err := dropSkipped(ctx, db, d.name); err != nil {
 			return err
 		}
 		c, err := db.Conn(ctx)

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -180,6 +181,13 @@ func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 		snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), `"own": only`) {
 		t.Errorf("removed %q, %v", removed, err)
 	}
+	// It does not keep a clone from being recovered or dropped.
+	const name = engine.ClonePrefix + "x"
+	clone, others := strings.Replace(own, "/own", "/"+name, 1), strings.Replace(mallory, "/own", "/"+name, 1)
+	script(t, own, "CREATE DATABASE "+name)
+	if err := errors.Join(Engine{}.Recover(t.Context(), clone), Engine{}.Drop(t.Context(), clone)); err != nil {
+		t.Error(err)
+	}
 	swept(t, mallory, d)
 	if got := sorted(t, own,
 		"SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = 'own'"); !slices.
@@ -188,6 +196,16 @@ func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 	}
 	if removed, err := (Engine{}).RemoveLeftovers(t.Context(), own); err != nil || len(removed) > 0 {
 		t.Errorf("removed %q, %v", removed, err)
+	}
+	// The journals of a clone are removed when it is dropped.
+	script(t, own, "CREATE DATABASE "+name)
+	script(t, others, "CREATE TABLE t (a INT); CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET @a = 1")
+	id = killedInSwap(t, others, emptyDump(t), false)
+	if err := (Engine{}).Drop(t.Context(), clone); err != nil {
+		t.Error(err)
+	}
+	if left, err := (Engine{}).Leftovers(t.Context(), own); err != nil || slices.Contains(left, journalPrefix+id) {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }
 
@@ -288,6 +306,11 @@ func TestJournalsAreSetAside(t *testing.T) {
 		t.Errorf("%q, %v", left, err)
 	}
 	if err := load(t, to, d, false); err != nil {
+		t.Error(err)
+	}
+	server, dest := openURL(t, to)
+	err = setAside(t.Context(), server, dest, id, errors.New("refused")) // a journal that no longer exists
+	if !isSkipped(err) || !strings.Contains(err.Error(), journalPrefix+id+" could not be set aside") {
 		t.Error(err)
 	}
 }
