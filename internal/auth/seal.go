@@ -20,10 +20,10 @@ import (
 // An unsealed key is DER and begins with 0x30.
 const sealedV1 = 1
 
-// The reasons why a private key cannot be decrypted.
+// The reasons why a secret cannot be decrypted.
 var (
-	errNoSealer    = errors.New("the signing keys are encrypted, and auth.key_encryption_key is not set")
-	errWrongSealer = errors.New("auth.key_encryption_key is not the key that encrypted the signing keys")
+	errNoSealer    = errors.New("the stored secrets are encrypted, and auth.key_encryption_key is not set")
+	errWrongSealer = errors.New("auth.key_encryption_key is not the key that encrypted the stored secrets")
 )
 
 // Sealer encrypts private keys and other secrets before they are stored, so that a person who reads
@@ -77,7 +77,7 @@ func (s *Sealer) open(kid string, stored []byte) ([]byte, error) {
 	}
 	sealed := stored[1:]
 	if len(sealed) < s.aead.NonceSize() {
-		return nil, fmt.Errorf("signing key %s is truncated", kid)
+		return nil, fmt.Errorf("the stored secret %s is truncated", kid)
 	}
 	n := s.aead.NonceSize()
 	private, err := s.aead.Open(nil, sealed[:n], sealed[n:], []byte(kid))
@@ -152,13 +152,13 @@ func Reseal(from, to *Sealer) func(kid string, stored []byte) ([]byte, error) {
 		private, err := from.open(kid, stored)
 		if errors.Is(err, errNoSealer) || errors.Is(err, errWrongSealer) {
 			return nil, snap.Usage(err.Error(), "set auth.key_encryption_key in the source's configuration to the key "+
-				"that encrypted the signing keys")
+				"that encrypted them")
 		}
 		if err != nil {
 			return nil, err
 		}
 		if to == nil && len(stored) > 0 && stored[0] == sealedV1 {
-			return nil, snap.Usage("the source's signing keys are encrypted, and the destination has no "+
+			return nil, snap.Usage("the source's secrets are encrypted, and the destination has no "+
 				"auth.key_encryption_key", "set it in the destination's configuration")
 		}
 		return to.seal(kid, private), nil

@@ -136,6 +136,26 @@ func TestChangedSealedKeyIsRefused(t *testing.T) {
 	}
 }
 
+// An error about the key of the audit logs does not call it a signing key of tokens.
+func TestResealOfTheAuditKey(t *testing.T) {
+	t.Parallel()
+	stored := sealer(t, 1).Seal(store.AuditKeyName, []byte("key"))
+	for want, c := range map[string]struct {
+		from, to *auth.Sealer
+		stored   []byte
+	}{
+		"auth.key_encryption_key is not set":                    {nil, nil, stored},
+		"not the key that encrypted the stored secrets":         {sealer(t, 2), nil, stored},
+		"the destination has no auth.key_encryption_key":        {sealer(t, 1), nil, stored},
+		"the stored secret " + store.AuditKeyName + " is trunc": {sealer(t, 1), nil, stored[:5]},
+	} {
+		_, err := auth.Reseal(c.from, c.to)(store.AuditKeyName, c.stored)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "signing") {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
 func (g *gate) signingKeys() []store.SigningKey {
 	g.t.Helper()
 	keys, err := g.store.SigningKeys(context.Background())

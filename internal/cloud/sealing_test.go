@@ -49,7 +49,7 @@ func TestKeyEncryptionKey(t *testing.T) {
 	must(t, s.Close())
 	must(t, start(key(1)))
 	for bad, want := range map[string]string{
-		key(2):   "auth.key_encryption_key is not the key that encrypted the signing keys",
+		key(2):   "auth.key_encryption_key is not the key that encrypted the stored secrets",
 		"":       "auth.key_encryption_key is not set",
 		"secret": "auth.key_encryption_key must be 32 bytes as base64",
 	} {
