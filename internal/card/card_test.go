@@ -369,3 +369,23 @@ func TestRequestLeavesOutPrograms(t *testing.T) {
 		t.Errorf("%v, %+v", err, got)
 	}
 }
+
+// A card with nothing else to leave out is sent without the conditions of its subset.
+func TestRequestLeavesOutConditions(t *testing.T) {
+	t.Parallel()
+	c := api.Card{Tables: []api.CardTable{{Name: "t"}}, Subset: &api.CardSubset{Start: []string{"t"}}}
+	for i := range maxList {
+		var where strings.Builder
+		for j := range maxText / 64 {
+			fmt.Fprintf(&where, "%x", sha256.Sum256([]byte{byte(i), byte(i >> 8), byte(j)}))
+		}
+		c.Subset.Conditions = append(c.Subset.Conditions, api.CardCondition{Table: "t", Where: where.String()})
+	}
+	r, err := Request(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Received(r); err != nil || len(got.Subset.Start) != 1 || len(got.Subset.Conditions) != 0 {
+		t.Errorf("%v, %+v", err, got)
+	}
+}

@@ -19,7 +19,7 @@ const maxSent = 1<<20 - 4<<10
 // Request returns the request that sends a card. The service rejects a request with an unknown
 // member, but ignores unknown members of a compressed card. The card is therefore compressed, so
 // that a service of an earlier release accepts it. If the request is too large, Request leaves out
-// the numbers of differing rows, and then the columns, parts and programs.
+// the numbers of differing rows, and then everything that [WithoutColumns] removes.
 func Request(c api.Card) (r api.PutCardRequest, err error) {
 	c = Bound(c)
 	text, err := json.Marshal(c)
@@ -38,7 +38,7 @@ func Request(c api.Card) (r api.PutCardRequest, err error) {
 	if c.Since != "" {
 		return Request(Uncounted(c))
 	}
-	if Totals(c.Tables).Columns+parts(c) == 0 {
+	if Totals(c.Tables).Columns+parts(c) == 0 && (c.Subset == nil || len(c.Subset.Conditions) == 0) {
 		return r, refused("it is too large")
 	}
 	return Request(WithoutColumns(c))
