@@ -82,6 +82,22 @@ func TestFolderThatCannotBeCreated(t *testing.T) {
 	}
 }
 
+// The error for a part that does not exist names its size only if the request has one.
+func TestFolderHasNoSuchPart(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	id := begin(t, h.site, "k", random(partSize))
+	for want, p := range map[string]blob.Part{
+		"the upload has no part 2":            {Number: 2},
+		"the upload has no part 1 of 5 bytes": {Number: 1, Size: 5},
+	} {
+		if _, err := h.SignPart(t.Context(), "k", id, p, time.Hour); snap.CodeOf(err) != snap.CodeInvalid ||
+			err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestFolderGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -171,7 +171,11 @@ func (f *Folder) SignPart(_ context.Context, key, id string, p Part, life time.D
 	}
 	_, size := u.head.span(p.Number)
 	if size == 0 || p.Size != 0 && p.Size != size {
-		return Signed{}, snap.Invalid(fmt.Sprintf("the upload has no part %d of %d bytes", p.Number, p.Size), "")
+		detail := fmt.Sprintf("the upload has no part %d", p.Number)
+		if p.Size != 0 {
+			detail += fmt.Sprintf(" of %d bytes", p.Size)
+		}
+		return Signed{}, snap.Invalid(detail, "")
 	}
 	until := f.now().Add(life).Truncate(time.Second)
 	token := SignToken(f.secret, uploadPart, partTicket{Upload: id, Number: p.Number, Size: size, CRC64: p.CRC64,
