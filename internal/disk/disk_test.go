@@ -99,6 +99,20 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// A name with brackets is not a pattern: the temporary files of other names stay.
+func TestRemoveTemporaryOfBrackets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	own, others := filepath.Join(dir, ".shop[12].json3"), filepath.Join(dir, ".shop1.json3")
+	if err := errors.Join(os.WriteFile(own, nil, 0o600), os.WriteFile(others, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	RemoveTemporary(filepath.Join(dir, "shop[12].json"))
+	if left := Glob(dir, "*"); !slices.Equal(left, []string{others}) {
+		t.Errorf("left %q, want only %q", left, others)
+	}
+}
+
 // Bytes that bypass the cache reach the file at any offset and length, even
 // where bypassing the cache is impossible.
 func TestWriteAt(t *testing.T) {

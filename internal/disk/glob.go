@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Glob returns the paths of the files below dir that match a pattern of [path.Match]. Unlike in
@@ -15,4 +16,9 @@ func Glob(dir, pattern string) (paths []string) {
 		paths = append(paths, filepath.Join(dir, filepath.FromSlash(name)))
 	}
 	return paths
+}
+
+// EscapeGlob returns a pattern for [Glob] that matches exactly this name of a file.
+func EscapeGlob(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }

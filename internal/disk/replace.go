@@ -17,7 +17,7 @@ func Replace(path string, content []byte, perm fs.FileMode) error {
 // RemoveTemporary removes the temporary files of processes that were killed during [Replace] of
 // path. The caller must hold the file's lock, so that no running process is replacing it.
 func RemoveTemporary(path string) {
-	for _, left := range Glob(filepath.Dir(path), "."+filepath.Base(path)+"[0-9]*") {
+	for _, left := range Glob(filepath.Dir(path), "."+EscapeGlob(filepath.Base(path))+"[0-9]*") {
 		_ = os.Remove(left)
 	}
 }

@@ -62,8 +62,7 @@ func (s *scratch) release() {
 // tempFiles returns the scratch files next to a database, or their lock files. suffix is the end of
 // their names.
 func tempFiles(place, suffix string) []string {
-	prefix := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(tempPrefix(place))
-	return disk.Glob(filepath.Dir(place), prefix+"*"+suffix)
+	return disk.Glob(filepath.Dir(place), disk.EscapeGlob(tempPrefix(place))+"*"+suffix)
 }
 
 // leftBehind returns the abandoned scratch files next to a database, and old lock files without a
