@@ -279,7 +279,7 @@ func TestPagesShowTheOrganization(t *testing.T) {
 		"":                   {"Snapshots stored", "1 now", "12 B now", "1 in 30 days", "<svg", "<table"},
 		"/members":           {"mia@acme.test", "vic@acme.test", "6 accounts", "eng", "Sign out adam@acme.test"},
 		"/members?q=vic":     {"1 account", "vic@acme.test"},
-		"/groups":            {"/console/groups?id=eng", "dba"},
+		"/groups":            {"/console/groups?id=eng", "dba", "by SCIM"},
 		"/groups?id=eng":     {"mia@acme.test", "gus@acme.test", shop.Name, "End share of " + shop.Name + " with eng"},
 		"/outside":           {"Globex Corporation", shop.Name, "ends in", "alice@acme.test"},
 		"/keys":              {"mia@acme.test", "adam@acme.test", "this browser", "Revoke test of mia@acme.test"},
