@@ -65,14 +65,15 @@ func (c Choice) Check() error {
 // RequireTablesOnly returns an error if the choice has parts that only PostgreSQL supports.
 func (c Choice) RequireTablesOnly() error {
 	for _, part := range []struct {
-		given []string
-		what  string
+		given      []string
+		what, hint string
 	}{
-		{c.Schemas, "schemas"}, {c.Extensions, "extensions"},
-		{c.Omit, "objects of the kind " + strings.Join(c.Omit, ", ")},
+		{c.Schemas, "schemas", "choose tables by their names"},
+		{c.Extensions, "extensions", "remove the flag --exclude-extension, or the target's setting exclude_extensions"},
+		{c.Omit, strings.Join(c.Omit, " and "), "remove the flag --omit, or the target's setting omit"},
 	} {
 		if len(part.given) > 0 {
-			return snap.Usage("only PostgreSQL databases have "+part.what, "choose tables by their names")
+			return snap.Usage("only PostgreSQL databases have "+part.what, part.hint)
 		}
 	}
 	return nil
