@@ -132,8 +132,12 @@ func (h *closing) check(open bool) {
 	if res, _ := get(h.T, h.download); res.StatusCode != status {
 		h.Errorf("open %v: a download URL of before: %d", open, res.StatusCode)
 	}
-	if _, err := h.alice.ShareOrg(ctx, h.given, "globex", nil); snap.CodeOf(err) != shared {
+	_, err := h.alice.ShareOrg(ctx, h.given, "globex", nil)
+	if snap.CodeOf(err) != shared {
 		h.Errorf("open %v: sharing with it: %v", open, err)
+	}
+	if suggested := h.alice.SuggestOrg(ctx, "globex", err); suggested != err {
+		h.Errorf("open %v: sharing with it: suggested %+v", open, suggested)
 	}
 	shares, err := h.alice.OrgShares(ctx, h.given)
 	if err != nil || len(shares) != 1 {
