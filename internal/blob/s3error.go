@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +18,12 @@ func s3Error(what string, err error) error {
 		return nil
 	}
 	cause := fmt.Errorf("%s: %w", what, err)
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the certificate of the object store is not trusted",
+			Hint: "set SSL_CERT_FILE to a file with the certificate of its authority, on the service's machine or, " +
+				"with a storage profile, on this one", Cause: cause}
+	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) {
 		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the object store does not answer",

@@ -52,6 +52,9 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		return nil, context.Cause(r.Context())
 	}
+	if w.failed != nil {
+		return nil, w.failed
+	}
 	return w.response(r, read), nil
 }
 
@@ -63,7 +66,16 @@ type responseWriter struct {
 	once   sync.Once
 	status int
 	sent   http.Header
+	failed error
 	ready  chan struct{}
+}
+
+// Fail implements [blob.Failer].
+func (w *responseWriter) Fail(err error) {
+	w.once.Do(func() {
+		w.failed = err
+		close(w.ready)
+	})
 }
 
 func (w *responseWriter) Header() http.Header { return w.header }

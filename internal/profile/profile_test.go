@@ -2,7 +2,14 @@ package profile
 
 import (
 	"errors"
+	"io"
+	"io/fs"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -91,6 +98,57 @@ func TestErrorsAreAboutTheObjectStore(t *testing.T) {
 	if e, ok := errors.AsType[*snap.Error](err); !ok || !strings.Contains(e.Detail, "NoSuchBucket") ||
 		strings.Contains(e.Detail+e.Hint, "service") {
 		t.Errorf("%v, %+v", err, e)
+	}
+}
+
+// An endpoint whose certificate is not trusted is reported as such.
+func TestUntrustedEndpoint(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	p, err := Open(t.Context(), "s3://key:secret@bucket?endpoint="+server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Snapshots(t.Context(), "shop")
+	if e, ok := errors.AsType[*snap.Error](err); !ok || !strings.Contains(e.Detail, "certificate") ||
+		!strings.Contains(e.Hint, "SSL_CERT_FILE") || strings.Contains(e.Hint, "cloud.ca_file") {
+		t.Errorf("%v, %+v", err, e)
+	}
+}
+
+// A file of a folder that cannot be read is reported with the reason.
+func TestUnreadableFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p, err := Open(t.Context(), "file://"+dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := api.PushRequest{Target: "shop", Name: "a", Size: 1, SHA256: strings.Repeat("a", 64)}
+	if err := p.store.Put(t.Context(), bytesKey(r.SHA256), strings.NewReader("a"), 1,
+		"ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "objects", "*", "bytes*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := errors.Join(os.Remove(files[0]), os.Symlink(files[0], files[0])); err != nil { // a loop
+		t.Fatal(err)
+	}
+	if err := p.write(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	pull, err := p.Pull(t.Context(), idOf("shop", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := p.HTTP().Get(pull.URL)
+	if file := new(fs.PathError); !errors.As(err, &file) {
+		t.Errorf("%v, %v", res, err)
 	}
 }
 

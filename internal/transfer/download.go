@@ -33,8 +33,8 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 	}
 	if got.Snapshot.Size < 1 || len(got.Snapshot.SHA256) != 2*sha256.Size {
 		return got, 0, &snap.Error{Code: snap.CodeInternal,
-			Detail: "the service's description of the snapshot is invalid",
-			Hint:   "update snapcli or the service"}
+			Detail: "the description of the snapshot has no valid size or SHA-256",
+			Hint:   "update snapcli or the service; with a storage profile, delete the snapshot's record there"}
 	}
 	o = o.withDefaults()
 	if o.piece < 1 {

@@ -239,6 +239,24 @@ func TestDownloadAsksForAnotherURLWhenItExpires(t *testing.T) {
 	}
 }
 
+// undescribed is a service whose descriptions of snapshots are empty.
+type undescribed struct{ transfer.Service }
+
+func (undescribed) Pull(context.Context, string) (api.PullResponse, error) {
+	return api.PullResponse{}, nil
+}
+
+// A description that is not valid can also come from a storage profile.
+func TestDownloadNeedsASizeAndAHash(t *testing.T) {
+	t.Parallel()
+	_, _, err := transfer.Download(t.Context(), undescribed{}, "a", filepath.Join(t.TempDir(), "a"), quick())
+	wantCode(t, err, snap.CodeInternal)
+	if e, ok := errors.AsType[*snap.Error](err); !ok || strings.Contains(e.Detail, "service") ||
+		!strings.Contains(e.Hint, "storage profile") {
+		t.Errorf("%+v", e)
+	}
+}
+
 // SPEC 5.3: an unshared snapshot behaves as if it did not exist, even in the middle of a download. No
 // bytes of it remain.
 func TestDownloadStopsWhenTheRightEnds(t *testing.T) {
