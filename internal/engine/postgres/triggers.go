@@ -6,6 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// notOfConstraint is the condition for triggers that do not implement constraints. It includes the
+// copies of a trigger at partitions, which count as internal before version 15.
+const notOfConstraint = "tgconstrindid = 0"
+
 // enabledTriggers selects the enabled triggers and rules of tables, as [trigger] describes them. It
 // omits the triggers that implement constraints.
 const enabledTriggers = `
@@ -15,7 +19,7 @@ const enabledTriggers = `
 		c.oid::text, t.oid::text
 	FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE ($1::text[] IS NULL OR n.nspname = ANY ($1))
-		AND NOT t.tgisinternal AND t.tgenabled <> 'D' AND c.relkind IN ('r', 'p')
+		AND ` + notOfConstraint + ` AND t.tgenabled <> 'D' AND c.relkind IN ('r', 'p')
 	UNION ALL
 	SELECT format('ALTER TABLE %I.%I DISABLE RULE %I', n.nspname, c.relname, r.rulename),
 		format('ALTER TABLE %I.%I ENABLE %sRULE %I', n.nspname, c.relname,
