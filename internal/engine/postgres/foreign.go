@@ -212,12 +212,7 @@ func (s *scratch) indexes(ctx context.Context, g *generator, u *unpacking) error
 	for _, b := range u.layout.tables {
 		size[schema.Name{Schema: b.schema, Name: b.name}] = b.size
 	}
-	parent := map[schema.Name]schema.Name{}
-	for _, t := range g.s.Tables {
-		if t.PartitionOf != nil {
-			parent[t.Name] = t.PartitionOf.Table
-		}
-	}
+	parent := parentsOf(g.s)
 	var leaves, roots []schema.Table
 	for _, t := range g.s.Tables {
 		for at, ok := t.Name, true; ok && depth[t.Name] <= len(parent); depth[t.Name]++ {

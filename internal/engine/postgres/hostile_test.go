@@ -319,7 +319,10 @@ func describeAgain(t *testing.T, url string) *schema.Schema {
 }
 
 // The positions of strings in an entry of a dump's table of contents.
-const definitionField = 4
+const (
+	descField       = 3
+	definitionField = 4
+)
 
 var textFields = []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 4}
 

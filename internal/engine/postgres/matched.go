@@ -16,8 +16,9 @@ import (
 var encodingName = regexp.MustCompile(`^[A-Za-z0-9_]{1,30}$`)
 
 // matchedLayout returns the layout for loading the rows of the described tables. It skips the rows
-// of other tables.
-func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
+// of other tables. Rows that the dump loads through a partition root go to the root according to
+// parents, which has the parent of each partition.
+func matchedLayout(entries []dumpEntry, s *schema.Schema, parents map[schema.Name]schema.Name) (*layout, error) {
 	l := &layout{tables: map[int]*block{}}
 	tables, encoding := map[[2]string]*schema.Table{}, ""
 	for i := range s.Tables {
@@ -41,7 +42,7 @@ func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
 			return nil, wrongDump(fmt.Sprintf("the rows of the table %s occur twice", e.tag))
 		}
 		seen[t] = true
-		b, err := matchedBlock(e, t, tables)
+		b, err := matchedBlock(e, t, parents)
 		if err != nil {
 			return nil, err
 		}
@@ -57,14 +58,15 @@ func wrongDump(why string) error {
 }
 
 // matchedBlock returns the block for loading a table's rows. Its columns are in the dump's order.
-func matchedBlock(e dumpEntry, t *schema.Table, tables map[[2]string]*schema.Table) (*block, error) {
-	into := t
+func matchedBlock(e dumpEntry, t *schema.Table, parents map[schema.Name]schema.Name) (*block, error) {
+	into := t.Name
 	if strings.Contains(e.definition, "load via partition root") {
-		for range len(tables) {
-			if into.PartitionOf == nil {
+		for range parents { // which can be a cycle
+			parent, ok := parents[into]
+			if !ok {
 				break
 			}
-			into = tables[[2]string{into.PartitionOf.Table.Schema, into.PartitionOf.Table.Name}]
+			into = parent
 		}
 	}
 	var stored []string
@@ -77,11 +79,23 @@ func matchedBlock(e dumpEntry, t *schema.Table, tables map[[2]string]*schema.Tab
 	if !slices.Equal(have, slices.Sorted(slices.Values(stored))) {
 		return nil, wrongDump(fmt.Sprintf("the rows of the table %s have different columns", e.tag))
 	}
-	text := "COPY " + quoteName(into.Name)
+	text := "COPY " + quoteName(into)
 	if len(e.columns) > 0 {
 		text += " " + columnList(e.columns)
 	}
-	b := &block{schema: e.namespace, name: e.tag, copy: text + " FROM STDIN", fresh: into == t && t.Partitions == nil}
+	b := &block{schema: e.namespace, name: e.tag, copy: text + " FROM STDIN",
+		fresh: into == t.Name && t.Partitions == nil}
 	b.analyzable = b.fresh && t.PartitionOf == nil
 	return b, nil
+}
+
+// parentsOf returns the parent of each partition in a description.
+func parentsOf(s *schema.Schema) map[schema.Name]schema.Name {
+	parents := map[schema.Name]schema.Name{}
+	for _, t := range s.Tables {
+		if t.PartitionOf != nil {
+			parents[t.Name] = t.PartitionOf.Table
+		}
+	}
+	return parents
 }

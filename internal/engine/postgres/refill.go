@@ -62,7 +62,7 @@ type refill struct {
 	size   int64
 
 	names    []string // of the tables, quoted
-	oids     []uint32
+	oids     []uint32 // of the tables and of the tables that they are partitions of
 	keys     []keyOrTrigger
 	triggers []keyOrTrigger
 	tables   []engine.Table
@@ -112,16 +112,17 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 		if !r.chosen[t.Name] || t.Partitions != nil {
 			continue
 		}
-		var oid uint32
-		err := r.conn.QueryRow(ctx, "SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "+
-			"WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'r'", t.Schema, t.Name.Name).Scan(&oid)
+		var oids []uint32
+		err := r.conn.QueryRow(ctx, "SELECT c.oid || ARRAY(SELECT relid::oid FROM pg_partition_ancestors(c.oid)) "+
+			"FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "+
+			"WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'r'", t.Schema, t.Name.Name).Scan(&oids)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return engine.NoTable(t.Schema + "." + t.Name.Name)
 		}
 		if err != nil {
 			return err
 		}
-		r.names, r.oids = append(r.names, quoteName(t.Name)), append(r.oids, oid)
+		r.names, r.oids = append(r.names, quoteName(t.Name)), append(r.oids, oids...)
 	}
 	if err := r.requireNoPrograms(ctx); err != nil {
 		return err
@@ -179,20 +180,18 @@ func (r *refill) requireNoPrograms(ctx context.Context) error {
 // enable again: their names, and the statements for both steps.
 const (
 	keysToRestore = `
-		WITH named AS (SELECT t AS oid FROM unnest($1::oid[]) t
-			UNION SELECT a.relid FROM unnest($1::oid[]) t, pg_partition_ancestors(t) a)
 		SELECT format('%I on %s', conname, conrelid::regclass),
 			format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname),
 			format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname, pg_get_constraintdef(k.oid))
 				|| coalesce(format('; COMMENT ON CONSTRAINT %I ON %s IS %L', conname, conrelid::regclass,
 					obj_description(k.oid, 'pg_constraint')), '')
 		FROM pg_constraint k WHERE contype = 'f' AND conparentid = 0
-			AND (conrelid IN (SELECT oid FROM named) OR confrelid IN (SELECT oid FROM named)) ORDER BY 1`
+			AND (conrelid = ANY ($1) OR confrelid = ANY ($1)) ORDER BY 1`
 	triggersToRestore = `
-		SELECT tgname::text, format('ALTER TABLE %s DISABLE TRIGGER %I', tgrelid::regclass, tgname),
-			format('ALTER TABLE %s ENABLE %s TRIGGER %I', tgrelid::regclass,
+		SELECT tgname::text, format('ALTER TABLE ONLY %s DISABLE TRIGGER %I', tgrelid::regclass, tgname),
+			format('ALTER TABLE ONLY %s ENABLE %s TRIGGER %I', tgrelid::regclass,
 				CASE tgenabled WHEN 'R' THEN 'REPLICA' WHEN 'A' THEN 'ALWAYS' ELSE '' END, tgname)
-		FROM pg_trigger WHERE tgrelid = ANY ($1) AND NOT tgisinternal AND tgenabled <> 'D' ORDER BY 1`
+		FROM pg_trigger WHERE tgrelid = ANY ($1) AND ` + notOfConstraint + ` AND tgenabled <> 'D' ORDER BY 1`
 )
 
 func (r *refill) list(ctx context.Context, query string) ([]keyOrTrigger, error) {
@@ -209,7 +208,11 @@ func (r *refill) fill(ctx context.Context, in io.Reader) error {
 	if d.err != nil {
 		return errUnreadable
 	}
-	l, err := matchedLayout(entries, r.schema)
+	roots, err := r.roots(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := matchedLayout(entries, r.schema, roots)
 	if err != nil {
 		return err
 	}
@@ -226,6 +229,33 @@ func (r *refill) fill(ctx context.Context, in io.Reader) error {
 		r.tables = append(r.tables, engine.Table{Schema: b.schema, Name: b.name, Rows: rows})
 		return nil
 	})
+}
+
+// rootsToFill selects the partitions among the tables $1 and their root, if all partitions of the
+// root are among the tables $1.
+const rootsToFill = `
+	WITH roots AS (SELECT DISTINCT pg_partition_root(t)::oid AS root FROM unnest($1::oid[]) t)
+	SELECT n.nspname::text, c.relname::text, up.nspname::text, r.relname::text
+	FROM roots JOIN pg_class r ON r.oid = root JOIN pg_namespace up ON up.oid = r.relnamespace
+		CROSS JOIN LATERAL pg_partition_tree(root) p
+		JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE p.isleaf AND NOT EXISTS (SELECT FROM pg_partition_tree(root) o WHERE o.isleaf AND o.relid <> ALL ($1))`
+
+// roots returns the roots of the partitions in the destination whose rows can be loaded through the
+// root. The snapshot's description may be wrong, and rows that are loaded through a root can go to
+// any of its partitions, so all of them must be chosen.
+func (r *refill) roots(ctx context.Context) (map[schema.Name]schema.Name, error) {
+	rows, err := r.conn.Query(ctx, rootsToFill, r.oids)
+	if err != nil {
+		return nil, err
+	}
+	roots := map[schema.Name]schema.Name{}
+	var table, root schema.Name
+	_, err = pgx.ForEachRow(rows, []any{&table.Schema, &table.Name, &root.Schema, &root.Name}, func() error {
+		roots[table] = root
+		return nil
+	})
+	return roots, err
 }
 
 // copy sends the rows of one table to the server.

@@ -1,11 +1,15 @@
 package postgres
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/schema"
 	"snap/internal/servertest"
 )
 
@@ -41,6 +45,77 @@ func TestRefill(t *testing.T) {
 	}
 	if !strings.Contains(got["sequences"], "public.orders_id_seq 777") || got[`"public"."other"`] != "(1)" {
 		t.Errorf("it has %v", got)
+	}
+}
+
+// throughRoot returns a dump in which the rows of all tables are loaded through a partition root.
+func throughRoot(t *testing.T, d engine.Dump, raw []byte) engine.Dump {
+	t.Helper()
+	return dumpOf(changeContents(t, raw, func(_ int, e [][]byte) {
+		if string(e[descField]) == "TABLE DATA" {
+			e[definitionField] = []byte("-- load via partition root")
+		}
+	}), d.Info)
+}
+
+// TestRefillThroughRoot fills partitions that hold other rows than in the snapshot. This works
+// through the root, but only if all partitions are chosen. The root's triggers do not fire.
+func TestRefillThroughRoot(t *testing.T) {
+	t.Parallel()
+	const (
+		tables = `CREATE TABLE p (a int) PARTITION BY LIST (a); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (%d);
+			CREATE TABLE p2 PARTITION OF p FOR VALUES IN (%d); INSERT INTO p VALUES (1), (2);`
+		triggers = `CREATE FUNCTION failing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''it fired''; END';
+			CREATE TRIGGER once BEFORE INSERT ON p EXECUTE FUNCTION failing();
+			CREATE TRIGGER each BEFORE INSERT ON p FOR EACH ROW EXECUTE FUNCTION failing();
+			ALTER TABLE ONLY p ENABLE ALWAYS TRIGGER each`
+		states = "SELECT format('%s %s %s', tgrelid::regclass, tgname, tgenabled) FROM pg_trigger ORDER BY 1"
+	)
+	from := servertest.Postgres(t)
+	psql(t, from, script(t, fmt.Sprintf(tables, 1, 2)+"INSERT INTO p VALUES (1), (2)"))
+	d, raw := dumped(t, from)
+	d = throughRoot(t, d, raw)
+	for _, v := range []int{13, 15, 18} {
+		t.Run(strconv.Itoa(v), func(t *testing.T) {
+			t.Parallel()
+			to := servertest.PostgresVersion(t, v)
+			psql(t, to, script(t, fmt.Sprintf(tables, 2, 1)+triggers))
+			before := linesOf(t, to, states)
+			_, err := Engine{}.Refill(t.Context(), to, d, []string{"p1"}, engine.Options{})
+			if err == nil || !strings.Contains(err.Error(), "violates partition constraint") {
+				t.Errorf("one partition: %v", err)
+			}
+			if _, err := (Engine{}).Refill(t.Context(), to, d, []string{"p"}, engine.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := linesOf(t, to, "SELECT a::text FROM p ORDER BY 1"); strings.Join(got, " ") != "1 1 2 2" {
+				t.Errorf("it has %v", got)
+			}
+			if after := linesOf(t, to, states); !slices.Equal(after, before) {
+				t.Errorf("the triggers changed from %v to %v", before, after)
+			}
+		})
+	}
+}
+
+// TestRefillOnlyChosen fills a table from a description that calls it a partition of another table.
+// No other table changes.
+func TestRefillOnlyChosen(t *testing.T) {
+	t.Parallel()
+	url := servertest.Postgres(t)
+	psql(t, url, script(t, "CREATE TABLE a (n int); CREATE TABLE b (n int); INSERT INTO a VALUES (1)"))
+	d, raw := dumped(t, url)
+	for _, parent := range []string{"b", "undescribed"} {
+		hostile := throughRoot(t, d, raw)
+		hostile.Info.Schema = describeAgain(t, url)
+		hostile.Info.Schema.Tables[0].PartitionOf = &schema.PartitionOf{
+			Table: schema.Name{Schema: "public", Name: parent}}
+		if _, err := (Engine{}).Refill(t.Context(), url, hostile, []string{"a"}, engine.Options{}); err != nil {
+			t.Errorf("%s: %v", parent, err)
+		}
+		if got := rows(t, url); got[`"public"."a"`] != "(1)" || got[`"public"."b"`] != "" {
+			t.Errorf("%s: it has %v", parent, got)
+		}
 	}
 }
 
@@ -99,6 +174,8 @@ func TestRefillRunsNoPrograms(t *testing.T) {
 		"a domain":           "CREATE DOMAIN d AS int CHECK (owned(VALUE) > 0); ALTER TABLE t ALTER a TYPE d",
 		"an operator": "CREATE OPERATOR === (leftarg = int, rightarg = int, function = owned2);" +
 			"CREATE INDEX ON t ((a === 1))",
+		"a default of the root": "CREATE TABLE root (a int NOT NULL, extra int DEFAULT owned(1)) PARTITION BY " +
+			"LIST (a); ALTER TABLE t ADD extra int; ALTER TABLE root ATTACH PARTITION t DEFAULT",
 		"another table": "CREATE TABLE u (id int PRIMARY KEY, b int REFERENCES t); CREATE INDEX ON u (owned(1 + 0))",
 	} {
 		built, to := servertest.Postgres(t), servertest.Postgres(t)

@@ -119,7 +119,7 @@ func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error
 // deriveLayout derives the layout from the entries.
 func (u *unpacking) deriveLayout(d *dumpReader, entries []dumpEntry) (err error) {
 	if u.described != nil {
-		u.layout, err = matchedLayout(entries, u.described)
+		u.layout, err = matchedLayout(entries, u.described, parentsOf(u.described))
 		return err
 	}
 	if _, err := u.file.Write(d.echo.Bytes()); err != nil {
