@@ -332,6 +332,23 @@ func rowsOf(t testing.TB, dump engine.Dump) string {
 	return strings.Join(all, "")
 }
 
+// A build does not list the parts of extensions, whose owner can be a user who owns nothing else.
+func TestBuildOmitsNothingOfExtensions(t *testing.T) {
+	t.Parallel()
+	url := servertest.Postgres(t)
+	owner := "owner_" + nameOf(t, url)
+	psql(t, url, script(t, fmt.Sprintf(`CREATE ROLE %[1]s; CREATE TABLE t (a int); ALTER TABLE t OWNER TO %[1]s;
+		CREATE EXTENSION tablefunc; CREATE EXTENSION postgres_fdw; CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw;
+		CREATE TABLE of_x (a int PRIMARY KEY); ALTER EXTENSION tablefunc ADD TABLE of_x;
+		CREATE FOREIGN TABLE remote (a int) SERVER far; ALTER EXTENSION tablefunc ADD FOREIGN TABLE remote`, owner)))
+	t.Cleanup(func() { psql(t, url, script(t, fmt.Sprintf("DROP OWNED BY %[1]s; DROP ROLE %[1]s", owner))) })
+	for _, warning := range chosen(t, url, engine.Options{}).Info.Warnings {
+		if strings.Contains(warning, "the snapshot omits") {
+			t.Error(warning)
+		}
+	}
+}
+
 // A build lists everything that the snapshot omits, and nothing that the snapshot contains.
 func TestBuildNamesWhatItLeavesOut(t *testing.T) {
 	t.Parallel()

@@ -15,31 +15,31 @@ import (
 // omittedParts lists the parts of the database that a dump omits. Each row has a kind, the first
 // name of that kind, and the number of names. Objects of the system and of extensions are not
 // listed.
-const omittedParts = `
+var omittedParts = `
 WITH own AS (SELECT oid FROM pg_namespace WHERE ` + ownSchemas + `),
-of_extensions AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
+relations AS (
+	SELECT c.oid, relowner, relacl, relkind, reltablespace
+	FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid -- an index belongs to the extension of its table
+	WHERE relnamespace IN (SELECT oid FROM own) AND ` + notOfExtension("pg_class", "coalesce(i.indrelid, c.oid)") + `
+		AND ` + notOfExtension("pg_type", "c.reltype") + `
+),
 acls AS (
-	SELECT c.oid::regclass::text AS name, c.relowner AS owner, c.relacl AS acl FROM pg_class c
-		WHERE relnamespace IN (SELECT oid FROM own)
-			AND NOT EXISTS (SELECT FROM of_extensions WHERE classid = 'pg_class'::regclass AND objid = c.oid)
+	SELECT oid::regclass::text AS name, relowner AS owner, relacl AS acl FROM relations
 	UNION ALL SELECT p.oid::regprocedure::text, p.proowner, p.proacl FROM pg_proc p
-		WHERE pronamespace IN (SELECT oid FROM own)
-			AND NOT EXISTS (SELECT FROM of_extensions WHERE classid = 'pg_proc'::regclass AND objid = p.oid)
+		WHERE pronamespace IN (SELECT oid FROM own) AND ` + notOfExtension("pg_proc", "p.oid") + `
 	UNION ALL SELECT 'SCHEMA ' || quote_ident(nspname), nspowner, nspacl FROM pg_namespace n
 		WHERE n.oid IN (SELECT oid FROM own) AND nspname <> 'public'
 ),
 names AS (
 	SELECT 'grants' AS kind, name FROM acls, aclexplode(acl) a WHERE a.grantee NOT IN (0, owner)
 	UNION ALL SELECT 'default_grants', quote_ident(pg_get_userbyid(defaclrole)) FROM pg_default_acl
-	UNION ALL SELECT 'owners', quote_ident(pg_get_userbyid(relowner)) FROM pg_class
-		WHERE relnamespace IN (SELECT oid FROM own)
+	UNION ALL SELECT 'owners', quote_ident(pg_get_userbyid(relowner)) FROM relations
 	UNION ALL SELECT 'subscriptions', quote_ident(subname) FROM pg_subscription
 		WHERE subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-	UNION ALL SELECT 'foreign_rows', oid::regclass::text FROM pg_class WHERE relkind = 'f'
+	UNION ALL SELECT 'foreign_rows', oid::regclass::text FROM relations WHERE relkind = 'f'
 	UNION ALL SELECT 'settings', split_part(s, '=', 1) FROM pg_db_role_setting, unnest(setconfig) s
 		WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
-	UNION ALL SELECT 'tablespaces', quote_ident(spcname) FROM pg_class c JOIN pg_tablespace t ON t.oid = c.reltablespace
-		WHERE relnamespace IN (SELECT oid FROM own)
+	UNION ALL SELECT 'tablespaces', quote_ident(spcname) FROM relations JOIN pg_tablespace t ON t.oid = reltablespace
 )
 SELECT kind, min(name COLLATE "C"), count(DISTINCT name) FROM names
 	GROUP BY kind HAVING kind <> 'owners' OR count(DISTINCT name) > 1 ORDER BY kind`
