@@ -263,23 +263,17 @@ func (s *exclusion) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Ch
 		return err
 	}
 	var kept, others []uint32
-	needed := map[string]bool{}
 	for i, r := range s.relations {
 		if s.fates[i] != engine.LeftOut {
-			kept, needed[r.Schema] = append(kept, r.oid), true
+			kept = append(kept, r.oid)
 		}
 	}
-	var left []string
+	names := map[uint32]string{}
 	for _, n := range schemas {
 		if !chosen[n.name] {
-			others = append(others, n.oid)
-			if !needed[n.name] {
-				left = append(left, n.name)
-			}
+			others, names[n.oid] = append(others, n.oid), n.name
 		}
 	}
-	s.omitted.AddOmission(schema.OmittedOtherSchemas, c.Schemas)
-	s.omitted.AddOmission(schema.OmittedSchemas, left)
 	rows, err := conn.Query(ctx, `SELECT d.classid, d.objid FROM pg_depend d
 			WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = ANY ($1)
 				AND d.classid <> 'pg_extension'::regclass
@@ -296,10 +290,17 @@ func (s *exclusion) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Ch
 		return err
 	}
 	var catalog, oid uint32
+	var left []string
 	_, err = pgx.ForEachRow(rows, []any{&catalog, &oid}, func() error {
 		o.add(catalog, oid, true)
+		if catalog == pgNamespace {
+			left = append(left, names[oid])
+		}
 		return nil
 	})
+	slices.Sort(left)
+	s.omitted.AddOmission(schema.OmittedOtherSchemas, c.Schemas)
+	s.omitted.AddOmission(schema.OmittedSchemas, left)
 	return err
 }
 

@@ -80,7 +80,7 @@ func TestChoice(t *testing.T) {
 			`DROP TABLE customer, sales."Odd.Name", sales.line, sales.event_2024, base,
 				audit.log, "orders|x" CASCADE`, ""},
 		"schema": {engine.Choice{Schemas: []string{"public"}}, "DROP SCHEMA sales, audit CASCADE",
-			"omits the schema audit"},
+			"omits the schema audit and 1 more, as chosen"},
 		"schema and table": {engine.Choice{Schemas: []string{"public"}, Tables: []string{"sales.line"}},
 			`DROP TABLE sales."Odd.Name", sales.event CASCADE; DROP SCHEMA audit CASCADE`, ""},
 		"extension": {engine.Choice{Extensions: []string{"cit*"}, Exclude: []string{"line"}},
