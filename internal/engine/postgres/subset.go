@@ -399,6 +399,10 @@ func (c *subsetDump) copy(ctx context.Context, stream io.Reader, w io.Writer) er
 	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, stream), 1<<20), echo: &bytes.Buffer{},
 		excluded: c.d.excluded}
 	tables, _, err := openDump(d)
+	if d.err != nil {
+		return &snap.Error{Code: snap.CodeDatabase, Detail: "the output of pg_dump cannot be read: " + d.err.Error(),
+			Hint: "if its version is unknown, update snapcli or use an older pg_dump", Cause: d.err}
+	}
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -48,6 +49,15 @@ func subsetOf(t *testing.T, url string, want engine.Subset) (engine.Dump, error)
 	var b bytes.Buffer
 	info, err := Engine{}.Dump(t.Context(), url, &b, engine.Options{Jobs: 2, Subset: &want})
 	return dumpOf(b.Bytes(), info), err
+}
+
+// TestSubsetOfAnUnknownDump checks that a build names the version of a dump that it cannot read.
+func TestSubsetOfAnUnknownDump(t *testing.T) {
+	t.Parallel()
+	err := new(subsetDump).copy(t.Context(), strings.NewReader("PGDMP\x01\x63\x00\x04\x08\x01"), io.Discard)
+	if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "unknown version 199") {
+		t.Error(err)
+	}
 }
 
 // TestSubsetOfADeepTree checks that a subset with a row has all of the row's ancestors, however
