@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"snap"
+	"snap/internal/engine/charset"
 )
 
 // errRewritten is the cause of the error for a table whose rows a snapshot of the server no longer
@@ -40,8 +41,9 @@ func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapsho
 		return d.failure(err)
 	}
 	return &snap.Error{Code: snap.CodeDatabase,
-		Detail: fmt.Sprintf("the table %s was truncated, rewritten or dropped when the build began", table),
-		Hint:   "build again", Cause: errRewritten}
+		Detail: fmt.Sprintf("the table %s was truncated, rewritten or dropped when the build began",
+			charset.Readable(table)),
+		Hint: "build again", Cause: errRewritten}
 }
 
 // inSnapshot opens a session with a read-only transaction that sees a snapshot.

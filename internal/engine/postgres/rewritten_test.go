@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -56,6 +59,32 @@ func TestRewrittenTable(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRewrittenTableIsReadable checks that the error about a table can be printed if the table's
+// name is not valid UTF-8.
+func TestRewrittenTableIsReadable(t *testing.T) {
+	t.Parallel()
+	url := emptyCopy(t, servertest.Postgres(t), "SQL_ASCII")
+	psql(t, url, script(t, "SET client_encoding = SQL_ASCII; CREATE TABLE \"caf\xe9\" (a int)"))
+	d, err := Engine{}.parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connectTo(t, url)
+	defer conn.Close(context.Background())
+	var snapshot string
+	if _, err := conn.Exec(t.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRow(t.Context(), "SELECT pg_export_snapshot()").Scan(&snapshot); err != nil {
+		t.Fatal(err)
+	}
+	psql(t, url, script(t, "SET client_encoding = SQL_ASCII; TRUNCATE \"caf\xe9\""))
+	err = d.checkLocked(t.Context(), bufio.NewReader(strings.NewReader("x")), snapshot)
+	if !errors.Is(err, errRewritten) || !strings.Contains(err.Error(), `caf\xE9`) {
+		t.Errorf("got %q", err)
 	}
 }
 
