@@ -236,10 +236,14 @@ func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 		return err
 	}
 	if programs > 0 {
-		_, err = server.ExecContext(ctx, "ALTER USER IF EXISTS "+a.quoted()+" ACCOUNT LOCK")
-	} else {
-		_, err = server.ExecContext(ctx, "DROP USER IF EXISTS "+a.quoted())
+		return a.lock(ctx, server)
 	}
+	_, err = server.ExecContext(ctx, "DROP USER IF EXISTS "+a.quoted())
+	return err
+}
+
+func (a account) lock(ctx context.Context, server *sql.DB) error {
+	_, err := server.ExecContext(ctx, "ALTER USER IF EXISTS "+a.quoted()+" ACCOUNT LOCK")
 	return err
 }
 
@@ -255,15 +259,32 @@ func (a account) programs(ctx context.Context, server querier) (n int, err error
 	return n, err
 }
 
-// sweepAccounts drops the accounts of ended loads that own no programs, and locks the others. The
-// user can have the privilege to list accounts without the one to change them.
+// seesPrograms reports whether the server shows the user the triggers and events of all databases.
+// It ignores privileges that the user has through a role.
+func seesPrograms(ctx context.Context, server querier) (yes bool, err error) {
+	err = server.QueryRowContext(ctx, "SELECT count(*) = 2 FROM information_schema.user_privileges WHERE "+
+		"replace(grantee, '''', '') = current_user() AND privilege_type IN ('TRIGGER', 'EVENT')").Scan(&yes)
+	return yes, err
+}
+
+// sweepAccounts drops the accounts of ended loads that own no programs, and locks the others. It
+// drops none for a user who cannot see all programs. The user can have the privilege to list
+// accounts without the one to change them.
 func sweepAccounts(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 	all, err := endedAccounts(ctx, c)
 	if err != nil {
 		return err
 	}
+	sees, err := seesPrograms(ctx, c)
+	if err != nil {
+		return err
+	}
 	for _, a := range all {
-		if err := a.dropUnused(ctx, server); err != nil {
+		end := a.dropUnused
+		if !sees {
+			end = a.lock
+		}
+		if err := end(ctx, server); err != nil {
 			return err
 		}
 	}
@@ -272,6 +293,9 @@ func sweepAccounts(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 
 // unusedAccounts lists the accounts that sweepAccounts drops.
 func unusedAccounts(ctx context.Context, server querier) (unused []string, err error) {
+	if sees, err := seesPrograms(ctx, server); err != nil || !sees {
+		return nil, err
+	}
 	all, err := endedAccounts(ctx, server)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,5 +81,27 @@ func TestAccountsOfOthers(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestAccountsOfHiddenTriggers cleans up as a user who may drop accounts but cannot see the trigger
+// that one of them owns. The account stays until the trigger is gone.
+func TestAccountsOfHiddenTriggers(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		url := servertest.OwnMySQL(t, server, "") // no other test cleans up here
+		owner := "snapcli_" + randomID()
+		script(t, url, "CREATE USER "+owner+"@localhost; CREATE DATABASE other; CREATE TABLE other.t (a int); "+
+			"CREATE DEFINER="+owner+"@localhost TRIGGER other.tr BEFORE INSERT ON other.t FOR EACH ROW SET @a = 1")
+		remove := func(url string, want ...string) {
+			t.Helper()
+			removed, err := Engine{}.RemoveLeftovers(t.Context(), url)
+			if err != nil || !slices.Equal(removed, want) {
+				t.Errorf("removed %v, want %v; %v", removed, want, err)
+			}
+		}
+		remove(asUser(t, url, "GRANT SELECT, CREATE USER ON *.*"))
+		script(t, url, "DROP DATABASE other")
+		remove(url, owner)
 	})
 }
