@@ -101,7 +101,8 @@ func (r *refill) requireReplaceable(ctx context.Context) error {
 	for name := range r.chosen {
 		var kind, storage string
 		err := r.c.QueryRowContext(ctx, "SELECT table_type, coalesce(engine, '') FROM information_schema.tables WHERE "+
-			"table_schema = ? AND table_name = ? AND table_type <> 'VIEW'", r.s.dest.name, name).Scan(&kind, &storage)
+			"table_schema = ? AND table_name = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')", r.s.dest.name,
+			name).Scan(&kind, &storage)
 		if errors.Is(err, sql.ErrNoRows) {
 			return engine.NoTable(name)
 		}
@@ -118,9 +119,9 @@ func (r *refill) requireReplaceable(ctx context.Context) error {
 		switch {
 		case len(triggers) > 0:
 			why = "has the trigger " + triggers[0] + ", which would fire"
-		case kind != "BASE TABLE":
+		case kind == "SYSTEM VERSIONED":
 			why = "keeps the history of its rows"
-		case storage != "InnoDB":
+		case storage != "InnoDB" && storage != "ROCKSDB":
 			why = "is not transactional: its storage engine is " + storage
 		}
 		if why != "" {
