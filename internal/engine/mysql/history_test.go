@@ -47,6 +47,19 @@ func past(t *testing.T, url string) []string {
 				"SYSTEM_TIME ALL"))
 }
 
+// TestHistoryNotTransactional checks the warning about system-versioned tables that are not
+// transactional.
+func TestHistoryNotTransactional(t *testing.T) {
+	t.Parallel()
+	url := servertest.MySQL(t, "mariadb")
+	script(t, url, "CREATE TABLE aria (id INT) ENGINE = Aria WITH SYSTEM VERSIONING")
+	info, err := Engine{}.Check(t.Context(), url)
+	if said := strings.Join(info.Warnings, "\n"); err != nil ||
+		!strings.Contains(said, "not transactional, so their rows can be newer: aria") {
+		t.Errorf("%q, %v", said, err)
+	}
+}
+
 // A dump includes the history of system-versioned tables. The history can be moved between servers
 // whose latest times are in 2038 and in 2106. If a history cannot be included, the build reports
 // it.

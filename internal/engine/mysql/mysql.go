@@ -317,7 +317,7 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 		return info, err
 	}
 	unsafe, err := queryStrings(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-		"table_type = 'BASE TABLE' AND engine NOT IN ('InnoDB', 'ROCKSDB', 'MEMORY')", name)
+		"table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND engine NOT IN ('InnoDB', 'ROCKSDB', 'MEMORY')", name)
 	if err != nil {
 		return info, err
 	}
