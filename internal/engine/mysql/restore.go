@@ -460,7 +460,7 @@ func (s *scratch) URL() string { return s.db.url() }
 // Run implements [engine.Scratch]. It splits the SQL as the servers' client programs do, including
 // DELIMITER lines.
 func (s *scratch) Run(ctx context.Context, text string) error {
-	return s.withoutTriggers(ctx, func() error { return s.run(ctx, text) })
+	return s.dest.failure(s.withoutTriggers(ctx, func() error { return s.run(ctx, text) }))
 }
 
 func (s *scratch) run(ctx context.Context, text string) error {
@@ -471,11 +471,11 @@ func (s *scratch) run(ctx context.Context, text string) error {
 	defer db.Close()
 	c, err := db.Conn(ctx)
 	if err != nil {
-		return s.dest.failure(err)
+		return err
 	}
 	defer c.Close()
 	if _, err := c.ExecContext(ctx, setStrictMode); err != nil {
-		return s.dest.failure(err)
+		return err
 	}
 	for _, statement := range statements(text) {
 		_, err := c.ExecContext(ctx, statement)
@@ -485,7 +485,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case number(err) == 0:
-			return s.dest.failure(err)
+			return err
 		}
 		serverErr, _ := errors.AsType[*driver.MySQLError](err)
 		return &snap.Error{Code: snap.CodeDatabase, Cause: err,
@@ -493,7 +493,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 			Hint:   "correct the SQL and try again; this run's changes were undone"}
 	}
 	_, err = c.ExecContext(ctx, "COMMIT") // the SQL may have left a transaction open
-	return s.dest.failure(err)
+	return err
 }
 
 // Scrub implements [engine.Scratch]. It does nothing, because the dump of a scratch database contains
