@@ -19,13 +19,14 @@ type Refiller interface {
 	Refill(ctx context.Context, url string, d Dump, only []string, o Options) ([]Table, error)
 }
 
-// ChosenTables returns the tables of a dump that match the patterns, with their partitions. It fails
-// if one of them has no rows and the dump leaves out the rows of some tables, because a refill would
-// then only delete.
-func ChosenTables(info Info, only []string) (map[schema.Name]bool, error) {
+// ChosenTables returns the tables of a dump that match the patterns, and the other tables that the
+// description calls partitions of these tables. A description can be wrong, so partitions must not be
+// filled unless they are partitions in the destination. ChosenTables fails if one of the tables has
+// no rows and the dump leaves out the rows of some tables, because a refill would then only delete.
+func ChosenTables(info Info, only []string) (chosen, partitions map[schema.Name]bool, err error) {
 	s := info.Schema
 	if s == nil {
-		return nil, &snap.Error{Code: snap.CodeInvalid,
+		return nil, nil, &snap.Error{Code: snap.CodeInvalid,
 			Detail: "the snapshot has no description of its tables: an old version built it",
 			Hint:   "build it again with the current version, or load all of it"}
 	}
@@ -42,24 +43,31 @@ func ChosenTables(info Info, only []string) (map[schema.Name]bool, error) {
 			}
 		}
 	}
-	fates, err := Choice{Tables: only}.Fates(all, nil)
+	m := matching{all: all}
+	matched, err := m.matches(only, false)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	chosen := map[schema.Name]bool{}
+	marked := slices.Clone(matched)
+	m.spread(marked, true)
+	chosen, partitions = map[schema.Name]bool{}, map[schema.Name]bool{}
 	for i, t := range s.Tables {
-		if fates[i] == Whole {
+		switch {
+		case matched[i]:
 			chosen[t.Name] = true
+		case marked[i] && t.Partitions == nil: // otherwise it has no rows of its own
+			partitions[t.Name] = true
 		}
 	}
 	if slices.ContainsFunc(s.Omitted, func(o schema.Omission) bool { return o.Kind == schema.OmittedRows }) {
 		for _, t := range info.Tables {
-			if t.Rows == 0 && chosen[schema.Name{Schema: t.Schema, Name: t.Name}] {
-				return nil, noRows(strings.TrimPrefix(t.Schema+"."+t.Name, "."))
+			name := schema.Name{Schema: t.Schema, Name: t.Name}
+			if t.Rows == 0 && (chosen[name] || partitions[name]) {
+				return nil, nil, noRows(strings.TrimPrefix(t.Schema+"."+t.Name, "."))
 			}
 		}
 	}
-	return chosen, nil
+	return chosen, partitions, nil
 }
 
 // noRows returns the error for a table whose rows the snapshot may lack.

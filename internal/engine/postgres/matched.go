@@ -35,7 +35,7 @@ func matchedLayout(entries []dumpEntry, s *schema.Schema, parents map[schema.Nam
 			continue
 		}
 		t := tables[[2]string{e.namespace, e.tag}]
-		if e.desc != "TABLE DATA" || t == nil {
+		if e.desc != "TABLE DATA" || t == nil || t.Partitions != nil { // a partitioned table has no rows of its own
 			continue
 		}
 		if seen[t] || l.tables[e.id] != nil {
@@ -83,8 +83,7 @@ func matchedBlock(e dumpEntry, t *schema.Table, parents map[schema.Name]schema.N
 	if len(e.columns) > 0 {
 		text += " " + columnList(e.columns)
 	}
-	b := &block{schema: e.namespace, name: e.tag, copy: text + " FROM STDIN",
-		fresh: into == t.Name && t.Partitions == nil}
+	b := &block{schema: e.namespace, name: e.tag, copy: text + " FROM STDIN", fresh: into == t.Name}
 	b.analyzable = b.fresh && t.PartitionOf == nil
 	return b, nil
 }

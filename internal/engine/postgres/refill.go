@@ -26,7 +26,7 @@ func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only [
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := engine.ChosenTables(dump.Info, only)
+	chosen, partitions, err := engine.ChosenTables(dump.Info, only)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only [
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	r := &refill{conn: conn, schema: dump.Info.Schema, chosen: chosen, o: o, size: dump.Size}
+	r := &refill{conn: conn, schema: dump.Info.Schema, chosen: chosen, partitions: partitions, o: o, size: dump.Size}
 	if err := r.run(ctx, in); err != nil {
 		return nil, d.failure(err)
 	}
@@ -55,11 +55,11 @@ func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only [
 
 // refill replaces rows in one transaction.
 type refill struct {
-	conn   *pgx.Conn
-	schema *schema.Schema
-	chosen map[schema.Name]bool
-	o      engine.Options
-	size   int64
+	conn               *pgx.Conn
+	schema             *schema.Schema
+	chosen, partitions map[schema.Name]bool // see engine.ChosenTables; prepare adds the partitions to chosen
+	o                  engine.Options
+	size               int64
 
 	names    []string // of the tables, quoted
 	oids     []uint32 // of the tables and of the tables that they are partitions of
@@ -105,23 +105,42 @@ func (r *refill) run(ctx context.Context, in io.Reader) error {
 	return tx.Commit(ctx)
 }
 
+// tableToFill selects the oids of the table with the schema $1 and the name $2 and of the tables that
+// it is a partition of, and whether one of these has its schema among $3 and its name among $4.
+const tableToFill = `
+	SELECT c.oid || ARRAY(SELECT relid::oid FROM pg_partition_ancestors(c.oid)),
+		EXISTS (SELECT FROM pg_partition_ancestors(c.oid) JOIN pg_class up ON up.oid = relid
+			JOIN pg_namespace o ON o.oid = up.relnamespace
+			JOIN unnest($3::text[], $4::text[]) AS t (schema, name) ON o.nspname = t.schema AND up.relname = t.name)
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'r'`
+
 // prepare finds the tables, drops the foreign keys from and to them, disables their triggers, and
 // empties them.
 func (r *refill) prepare(ctx context.Context) (err error) {
+	var schemas, names []string
+	for name := range r.chosen {
+		schemas, names = append(schemas, name.Schema), append(names, name.Name)
+	}
 	for _, t := range r.schema.Tables {
-		if !r.chosen[t.Name] || t.Partitions != nil {
+		if !r.chosen[t.Name] && !r.partitions[t.Name] || t.Partitions != nil {
 			continue
 		}
 		var oids []uint32
-		err := r.conn.QueryRow(ctx, "SELECT c.oid || ARRAY(SELECT relid::oid FROM pg_partition_ancestors(c.oid)) "+
-			"FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "+
-			"WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'r'", t.Schema, t.Name.Name).Scan(&oids)
+		var below bool
+		err := r.conn.QueryRow(ctx, tableToFill, t.Schema, t.Name.Name, schemas, names).Scan(&oids, &below)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return engine.NoTable(t.Schema + "." + t.Name.Name)
 		}
 		if err != nil {
 			return err
 		}
+		if r.partitions[t.Name] && !below {
+			return snap.Invalid(fmt.Sprintf("the table %s.%s is a partition of a chosen table in the snapshot, but "+
+				"not in the destination", t.Schema, t.Name.Name),
+				"to replace its rows, choose it by its own name; nothing was changed")
+		}
+		r.chosen[t.Name] = true
 		r.names, r.oids = append(r.names, quoteName(t.Name)), append(r.oids, oids...)
 	}
 	if err := r.requireNoPrograms(ctx); err != nil {

@@ -98,8 +98,8 @@ func TestRefillThroughRoot(t *testing.T) {
 	}
 }
 
-// TestRefillOnlyChosen fills a table from a description that calls it a partition of another table.
-// No other table changes.
+// TestRefillOnlyChosen fills a table from descriptions that call it a partition of another table, call
+// another table its partition, or call it partitioned. No other table changes, and no trigger fires.
 func TestRefillOnlyChosen(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
@@ -116,6 +116,18 @@ func TestRefillOnlyChosen(t *testing.T) {
 		if got := rows(t, url); got[`"public"."a"`] != "(1)" || got[`"public"."b"`] != "" {
 			t.Errorf("%s: it has %v", parent, got)
 		}
+	}
+	d.Info.Schema.Tables[1].PartitionOf = &schema.PartitionOf{Table: d.Info.Schema.Tables[0].Name}
+	if _, err := (Engine{}).Refill(t.Context(), url, d, []string{"a"}, engine.Options{}); snap.CodeOf(err) !=
+		snap.CodeInvalid || !strings.Contains(err.Error(), "public.b is a partition of a chosen table in") {
+		t.Errorf("another table as a partition: %v", err)
+	}
+	psql(t, url, script(t, `CREATE FUNCTION failing() RETURNS trigger LANGUAGE plpgsql AS
+			'BEGIN RAISE ''it fired''; END';
+		CREATE TRIGGER failing BEFORE INSERT ON a EXECUTE FUNCTION failing()`))
+	d.Info.Schema.Tables[0].Partitions, d.Info.Schema.Tables[1].PartitionOf = &schema.Partitions{Method: "list"}, nil
+	if _, err := (Engine{}).Refill(t.Context(), url, d, []string{"a"}, engine.Options{}); err != nil {
+		t.Errorf("a partitioned table: %v", err)
 	}
 }
 

@@ -25,7 +25,7 @@ func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only [
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := engine.ChosenTables(dump.Info, only)
+	chosen, _, err := engine.ChosenTables(dump.Info, only)
 	if err != nil {
 		return nil, err
 	}

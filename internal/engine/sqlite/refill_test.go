@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/schema"
 )
 
 // TestRefill replaces the rows of some tables, without their triggers, and changes nothing if a
@@ -71,6 +72,12 @@ func TestRefill(t *testing.T) {
 	}
 	if after := sortedColumn(t, to, objects); !slices.Equal(after, before) {
 		t.Errorf("the definitions are %v, want %v", after, before)
+	}
+	for i := range d.Info.Schema.Tables { // which SQLite does not have
+		d.Info.Schema.Tables[i].PartitionOf = &schema.PartitionOf{Table: schema.Name{Name: "log"}}
+	}
+	if tables, err := (Engine{}).Refill(t.Context(), URLOf(to), d, []string{"log"}, o); err != nil || len(tables) != 1 {
+		t.Errorf("filled %v, want only log; %v", tables, err)
 	}
 }
 
