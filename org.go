@@ -99,8 +99,8 @@ func (p Policy) CheckKeyExpiry(expires, now time.Time) error {
 }
 
 // checkLifetime returns an error if expires is later than the policy with this name allows. The
-// text things says what the policy limits, and longest is the maximum lifetime. A zero longest sets
-// no limit, and a zero expires means never.
+// parameter things names what the policy limits, and longest is the maximum lifetime. A zero
+// longest sets no limit, and a zero expires means never.
 func checkLifetime(policy, things string, longest time.Duration, expires, now time.Time) error {
 	if longest == 0 || !expires.IsZero() && !expires.After(now.Add(longest)) {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -39,7 +40,8 @@ type Folder struct {
 	recheckWait time.Duration // maxRecheckWait, except in tests
 	rechecks    Tasks         // rehashing of the parts that an earlier process confirmed
 	leave       int64         // bytes that uploads must leave free on the disk
-	arriving    atomic.Int64  // bytes still to be read of the parts and objects that are being received
+	arriving    atomic.Int64  // bytes that are still to come, of the parts and objects that are being received
+	unexpected  func(context.Context, error)
 
 	mu      sync.Mutex
 	uploads map[string]*upload
@@ -97,17 +99,28 @@ func checkKey(key string) error {
 	return nil
 }
 
+// OnUnexpected calls a function with each error that a response reports as internal, without
+// details. Call it before the first request.
+func (f *Folder) OnUnexpected(do func(context.Context, error)) { f.unexpected = do }
+
+func (f *Folder) writeProblem(w http.ResponseWriter, r *http.Request, err error) {
+	if !errors.As(err, new(*snap.Error)) && f.unexpected != nil {
+		f.unexpected(r.Context(), err)
+	}
+	writeProblem(w, err)
+}
+
 // Serve implements [Store].
 func (f *Folder) Serve(w http.ResponseWriter, r *http.Request, key, etag string) {
 	file, err := os.Open(f.object(key))
 	if err != nil {
-		writeProblem(w, diskError("open the object", err))
+		f.writeProblem(w, r, diskError("open the object", err))
 		return
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		writeProblem(w, diskError("open the object", err))
+		f.writeProblem(w, r, diskError("open the object", err))
 		return
 	}
 	// A deadline in the past is the only way to also stop a sendfile.

@@ -65,7 +65,7 @@ func (f *Folder) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT "+PartsPath+"{token}", func(w http.ResponseWriter, r *http.Request) {
 		if err := f.putPart(w, r); err != nil {
-			writeProblem(w, err)
+			f.writeProblem(w, r, err)
 			return
 		}
 		w.WriteHeader(http.StatusOK)

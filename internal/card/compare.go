@@ -9,12 +9,12 @@ import (
 	"snap/api"
 )
 
-// Compare returns the changes from an earlier card to a later one, by table: added and removed
-// tables, columns and parts that were added, removed or defined differently, and changed numbers of
-// rows. Programs that belong to no table come first. The columns of a table are compared only if
-// both cards list them, and parts only if both cards list any. The number of rows that differ is
-// included only if the later card counts them relative to the earlier snapshot; sha256 is the
-// checksum of that snapshot's file.
+// Compare returns the changes from an earlier card to a later one, by table: tables that were added
+// or removed; columns and parts, such as indexes, that were added, removed or defined differently;
+// and numbers of rows that changed. Programs that belong to no table come first. The columns of a
+// table are compared only if both cards list them, and parts only if both cards list any. The
+// number of rows that differ is included only if the later card counts them relative to the earlier
+// snapshot; sha256 is the checksum of that snapshot's file.
 func Compare(before, after api.Card, sha256 string) []api.CardChange {
 	if !Counts(after, sha256) {
 		after = Uncounted(after)

@@ -35,8 +35,9 @@ target's configuration.
 --table, --schema, --exclude-table, --exclude-data and --exclude-extension take
 patterns: * matches any characters, ? matches one, and inside double quotes both
 are ordinary. Foreign keys, views and other objects that depend on an excluded
-object are left out too, and build lists them. --table and --schema replace the
-lists in the target's configuration; the other flags add to its lists.`,
+object are left out too, and build lists them. Either of --table and --schema
+replaces both of these lists in the target's configuration; the other flags add
+to its lists.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
 			"name=$(snapcli build shop --quiet)",
 			"about a tenth of the rows of each table", "snapcli build shop --percent 10",

@@ -93,8 +93,8 @@ func (a *app) accessNow(ctx context.Context, typed, user string) error {
 	return nil
 }
 
-// people returns the number of users that a grant reaches, or "?" for another organization, whose
-// number is unknown.
+// people returns the number of users that a grant reaches, or "?" for another organization, because
+// its number of users is unknown.
 func people(way api.AccessWay) string {
 	if way.Kind == "organization" {
 		return "?"

@@ -97,8 +97,8 @@ type databaseQuestion struct {
 	check         func(url string) []local.DatabaseCheck
 }
 
-// askDatabase asks for a database until one can be used, or until the answer is empty. The argument
-// given is the first answer, unless it is empty.
+// askDatabase asks for a database until one can be used, or until the answer is empty. The
+// parameter given is the first answer, unless it is empty.
 func (a *app) askDatabase(ctx context.Context, given string, q databaseQuestion) (string, error) {
 	for {
 		if given == "" {

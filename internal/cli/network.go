@@ -28,8 +28,8 @@ type timeouts struct {
 // scripts run, so that no command gives up because the machine is busy.
 var sameTimeout string
 
-// defaultTimeouts returns the timeouts of the program. With them, the two requests of whoami (the
-// session refresh and the query itself) end within 45 seconds.
+// defaultTimeouts returns the timeouts of the program. With them, whoami ends within 45 seconds if
+// the service hangs: it sends at most two requests, the session refresh and the query itself.
 func defaultTimeouts() timeouts {
 	if d, err := time.ParseDuration(sameTimeout); err == nil {
 		return equalTimeouts(d)

@@ -39,6 +39,6 @@ the account that was in use when it started, until you sign out there.`,
 	cmd.Flags().BoolVar(&o.Open, "open", false, "open the link in a browser")
 	cmd.Flags().BoolVar(&o.AllowRemote, "allow-remote", false, "allow an address that other machines can reach")
 	cmd.Flags().StringSliceVar(&o.Hosts, "host", nil,
-		"additional host names that browsers may use, with --allow-remote")
+		"additional host names that browsers may use")
 	return cmd
 }

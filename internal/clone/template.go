@@ -38,8 +38,9 @@ func (r *Registry) withTemplate(ctx context.Context, q Request,
 		Hint:   "find out who connects to databases whose names begin with " + engine.ClonePrefix}
 }
 
-// template returns the template of a request with a shared lock. It creates the template if there
-// is none; other processes that need the template wait meanwhile.
+// template returns the template of a request, and holds a shared lock on it until release is
+// called. It creates the template if there is none; other processes that need the template wait
+// meanwhile.
 func (r *Registry) template(ctx context.Context, q Request) (t Template, release func(), err error) {
 	for {
 		if t, err = r.registerTemplate(q.Source); err != nil {

@@ -29,7 +29,7 @@ type checkpointBucket struct {
 // openCheckpoints opens the bucket of audit.checkpoints. It returns nil if none is configured.
 func (a Audit) openCheckpoints(ctx context.Context, now func() time.Time) (*checkpointBucket, error) {
 	if a.Checkpoints == "" {
-		return nil, nil //nolint:nilnil // no bucket is a choice
+		return nil, nil //nolint:nilnil // a service may have no bucket
 	}
 	bucket, err := blob.OpenS3(ctx, a.Checkpoints, now)
 	if err != nil {

@@ -103,7 +103,8 @@ func newMetrics(version string) *metrics {
 			"Bytes of the snapshots of completed pushes.").WithLabelValues(),
 		pulls: create.counter("snapcloud_pulls_total", "Started pulls: download links handed out.").WithLabelValues(),
 		logins: create.counter("snapcloud_logins_total",
-			"Outcomes of sign-ins, refreshes, token exchanges and logouts by the provider.", "door", "outcome"),
+			"Sign-ins, refreshes, token exchanges and logouts that a provider requested, by door and outcome.", "door",
+			"outcome"),
 
 		jobs: create.counter("snapcloud_job_runs_total", "Runs of background work by this process, by outcome.", "work",
 			"outcome"),

@@ -92,6 +92,23 @@ func TestReadinessOfAnAbortedRequest(t *testing.T) {
 	}
 }
 
+// The log has the reason why the folder of objects failed, and the response does not.
+func TestFailureOfTheFolderIsLogged(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	c := cloudtest.Start(t, cloudtest.Options{DataDir: t.TempDir(), Log: &log})
+	alice := c.As("alice@acme.test")
+	pull, err := alice.Pull(t.Context(), c.Push(alice, "shop", []byte("x")).ID)
+	must(t, err)
+	objects := filepath.Join(c.Config.DataDir, "blobs", "objects")
+	must(t, os.RemoveAll(objects))
+	must(t, os.WriteFile(objects, nil, 0o600))
+	if res, data := send(t, http.MethodGet, pull.URL, "", ""); res.StatusCode != http.StatusInternalServerError ||
+		strings.Contains(string(data), "not a directory") || !strings.Contains(log.String(), "not a directory") {
+		t.Errorf("%d %s\n%s", res.StatusCode, data, log.String())
+	}
+}
+
 // The log names the object store, and not the database, when S3 cannot be reached.
 func TestOutageOfS3IsNamed(t *testing.T) {
 	t.Parallel()

@@ -35,8 +35,8 @@ func (s *Service) recordRunning(ctx context.Context, holder string) (keepCurrent
 
 // maxSkew is the largest accepted difference between the clocks of replicas. A lease lasts three
 // times as long as the interval of its work. With a larger difference, two replicas could hold the
-// lease of work that runs every second. The lease for numbering audit lines is shorter, but several
-// replicas may do that work at once.
+// lease of work that runs every second. The lease for numbering audit lines is shorter, but it does
+// no harm if several replicas do that work at once.
 const maxSkew = 2 * time.Second
 
 // compareClocks writes a log line when the clocks of the replicas differ, and when they agree

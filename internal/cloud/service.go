@@ -202,6 +202,7 @@ func (s *Service) openBlobs(ctx context.Context) error {
 		return fmt.Errorf("open the blob folder: %w", err)
 	}
 	folder.LeaveFree(s.config.Limits.diskReserve())
+	folder.OnUnexpected(func(ctx context.Context, err error) { noteError(ctx, err) })
 	s.transfers.blobs, s.transfers.parts = folder, folder.Handler()
 	return nil
 }

@@ -1,9 +1,9 @@
 // Package diff compares the content of two databases of one engine: the objects of their schemas,
 // and the rows of their tables as sets.
 //
-// It reads each side once and keeps hashes of the rows that have no equal row nearby on the other
-// side. Large numbers of rows are kept in temporary files, so that memory use does not grow with
-// the databases.
+// It reads both sides once, in parallel, and keeps hashes of the rows for which the other side has
+// no equal row at about the same position. Large numbers of rows are kept in temporary files, so
+// that memory use does not grow with the databases.
 package diff
 
 import (

@@ -6,7 +6,8 @@ import "context"
 // touches what a running load uses.
 type Cleaner interface {
 	// Leftovers lists, for display, the scratch databases, journals, roles and files that loads
-	// left on the server, or in the folder, of the database at url. It changes nothing.
+	// left on the server of the database at url or, if it is a file, in its folder. It changes
+	// nothing.
 	Leftovers(ctx context.Context, url string) ([]string, error)
 
 	// RemoveLeftovers completes or reverts interrupted loads and removes their remains. It returns

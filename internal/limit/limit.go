@@ -25,12 +25,13 @@ type Rate int
 // share returns how many uses a replica takes from the database at a time.
 func (r Rate) share() int { return max(1, int(r)/20) }
 
-// cost returns the share of a minute that n uses take from a bucket.
+// cost returns how much of a bucket's allowance n uses take. The allowance is measured in time: Per
+// is enough for the uses of a minute.
 func (r Rate) cost(n int) time.Duration { return Per * time.Duration(n) / time.Duration(r) }
 
 // Spend spends cost from the allowance of a bucket, which all replicas share. The allowance of a
-// full bucket is window. Spend returns 0 on success, and otherwise how long to wait until the
-// allowance is enough.
+// full bucket is window, and it grows as time passes. Spend returns 0 on success, and otherwise how
+// long to wait until the allowance is enough.
 type Spend func(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error)
 
 // Limiter counts uses by bucket. It is safe for concurrent use.
@@ -51,7 +52,7 @@ func New(spend Spend, now func() time.Time) *Limiter {
 	return &Limiter{spend: spend, now: now, buckets: map[string]*bucket{}}
 }
 
-// bucket is one replica's state of a counted subject.
+// bucket is what this replica remembers about a bucket of the database.
 type bucket struct {
 	mu    sync.Mutex
 	since time.Time // beginning of the bucket's current minute

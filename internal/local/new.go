@@ -20,7 +20,8 @@ import (
 )
 
 // New says how much of a snapshot is new compared with the previous one: the newest earlier
-// snapshot of its target and type that was on this machine when this snapshot arrived.
+// snapshot of its target and type that was on this machine when this snapshot arrived. Encrypted
+// snapshots do not count.
 type New struct {
 	Since string  `json:"since"` // the name of the previous snapshot
 	Share float64 `json:"share"` // of the bytes of the dump, from 0 to 1; an estimate

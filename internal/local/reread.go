@@ -67,7 +67,7 @@ func tryRestore(ctx context.Context, e engine.Engine, d engine.Dump, dir string)
 
 // readBack checks that this program can read the definitions in a file that was just written,
 // because the server writes them in many forms. It skips SQLite files, which are checked while they
-// are copied, and encrypted files, which need a private key.
+// are copied, and encrypted files, for which it would need a private key.
 func (a *Agent) readBack(ctx context.Context, s Snapshot, file string) error {
 	s.Path = file
 	r, err := openSnapshot(s)

@@ -257,11 +257,16 @@ func (a *Agent) checkCertificate(s Snapshot, v Verified) (*Certified, error) {
 	if err != nil {
 		return nil, err
 	}
-	if how := v.Sanitized; s.Type != snap.TypeSanitized || v.Inside && (how == nil ||
-		how.Rules != stated.Predicate.Rules || how.SQL != stated.Predicate.SQL) {
-		return nil, &snap.Error{Code: snap.CodePolicy,
-			Detail: fmt.Sprintf("the certificate of %s states different rules from the file", s.Name),
-			Hint:   "sanitize again, or ask the person who made the snapshot"}
+	var wrong string
+	switch how := v.Sanitized; {
+	case s.Type != snap.TypeSanitized:
+		wrong = fmt.Sprintf("%s has a certificate, but it is not a sanitized snapshot", s.Name)
+	case v.Inside && (how == nil || how.Rules != stated.Predicate.Rules || how.SQL != stated.Predicate.SQL):
+		wrong = fmt.Sprintf("the certificate of %s names other rules or SQL than the file records", s.Name)
+	}
+	if wrong != "" {
+		return nil, &snap.Error{Code: snap.CodePolicy, Detail: wrong,
+			Hint: "sanitize again, or ask the person who made the snapshot"}
 	}
 	return &Certified{stated, by.Public.ID(), strings.TrimSpace(by.Name)}, nil
 }

@@ -93,10 +93,10 @@ func TestCertificatesAreChecked(t *testing.T) {
 		want string
 	}{
 		"another file's certificate": {made, second.Certificate, "belongs to another file"},
-		"other rules":                {made, sign(key, made.SHA256, "other"), "states different rules from the file"},
+		"other rules":                {made, sign(key, made.SHA256, "other"), "names other rules or SQL than the file"},
 		"an unknown key": {made, sign(certificate.New(), made.SHA256, v.Sanitized.Rules),
 			"not known here"},
-		"an original":         {original, sign(key, original.SHA256, ""), "states different rules from the file"},
+		"an original":         {original, sign(key, original.SHA256, ""), "it is not a sanitized snapshot"},
 		"a relabelled file":   {relabelled, sign(key, original.SHA256, ""), "its record says sanitized"},
 		"one that holds":      {made, sign(key, made.SHA256, v.Sanitized.Rules), ""},
 		"none that holds any": {made, json.RawMessage(`{"payload": 1}`), "cannot be read"},

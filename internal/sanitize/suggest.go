@@ -40,7 +40,7 @@ func Suggest(c engine.Contents) ([]byte, error) {
 			b.WriteString(ruleLine("      ", key, p.text(), p.reason))
 		}
 	}
-	// Two tables can have the same label, and a rules file cannot distinguish them.
+	// CheckRules fails if two tables have the same label, because a rules file cannot distinguish them.
 	return []byte(b.String()), CheckRules("the initial rules file", []byte(b.String()))
 }
 

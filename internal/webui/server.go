@@ -46,7 +46,7 @@ type Options struct {
 
 	Listen      string   // host:port; "" means port 8484 of 127.0.0.1, or the next free port
 	AllowRemote bool     // allow Listen to be an address other than loopback
-	Hosts       []string // additional host names that browsers may use, with AllowRemote
+	Hosts       []string // additional host names that browsers may use
 
 	Open    bool               // open the start link in a browser
 	Browse  func(string) error // opens a browser; nil means the system's browser

@@ -117,7 +117,7 @@ func (s *Server) sortedPage(ctx context.Context, out *listing, here []local.Snap
 	from, _ := strconv.Atoi(q.Cursor)
 	from = max(0, min(from, len(all.Rows)))
 	to := min(from+pageSize, len(all.Rows))
-	out.Rows, out.SortedOnly = all.Rows[from:to], page.NextCursor != ""
+	out.Rows, out.SortedOnly = all.Rows[from:to], q.Show != showLocal && page.NextCursor != ""
 	if from > 0 {
 		s.trail.add(q, step{q.at(from - pageSize), from})
 	}

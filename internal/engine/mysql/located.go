@@ -8,8 +8,8 @@ import (
 
 var _ engine.Locator = Engine{}
 
-// Located implements [engine.Locator]. It reads the user's option file. A socket is located at its
-// port on this machine, because a connection to it does not use the host in the URL.
+// Located implements [engine.Locator]. It reads the user's option file. A socket is located on this
+// machine, because a connection to it does not use the host in the URL.
 func (e Engine) Located(raw string) ([]engine.Location, error) {
 	d, err := e.parse(raw)
 	if err != nil {
