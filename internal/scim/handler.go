@@ -55,7 +55,8 @@ func New(o Options) http.Handler {
 	return mux
 }
 
-var errNoPath = &snap.Error{Code: snap.CodeNotFound, Detail: "nothing exists at this path, or the path does not support this method"}
+var errNoPath = &snap.Error{Code: snap.CodeNotFound,
+	Detail: "nothing exists at this path, or the path does not support this method"}
 
 // action handles a request from a reporter.
 type action func(http.ResponseWriter, *http.Request, store.Reporter) error
