@@ -9,7 +9,7 @@ import (
 )
 
 // The lists in this file define what an expression may contain. Each operator and function is built
-// into the database and reads only its arguments, the clock or a random source. Only the functions
+// into the database and reads only its arguments, the clock or a random source. Only the expressions
 // for which [Expr.grows] is true, and padded types, can turn a small value into a large one.
 
 // fixedOps are the word operators with their minimum and maximum number of arguments.
@@ -87,10 +87,10 @@ var builtinTypes = map[Dialect]map[string]bool{
 		uuid, inet4, inet6, vector, xmltype, signed, unsigned`),
 }
 
-// padded are the types whose values PostgreSQL fills up to the length of the type, and maxPadded is
-// their maximum length. A table with many columns of ten million characters would turn a small row
+// padded are the types whose values PostgreSQL or MySQL fills up to the length of the type, and
+// maxPadded is their maximum length. A table with many columns of ten million characters would turn a small row
 // into one of gigabytes.
-var padded = set(`character, bit`)
+var padded = set(`character, bit, binary`)
 
 const maxPadded = 64 << 10
 

@@ -36,16 +36,21 @@ func (e Expr) allowed(d Dialect, known func(column string) bool) bool {
 	return e.allowedNode(d, known, 0, &nodes)
 }
 
-// maxGrowing is the maximum nesting of calls that multiply the length of a string. With thirty of
-// them, a row of a few bytes could use all of a server's memory.
+// maxGrowing is the maximum nesting of expressions that multiply the length of a string. With thirty
+// of them, a row of a few bytes could use all of a server's memory.
 const maxGrowing = 3
 
-// grows reports whether the result of a call can be many times as long as its arguments.
+// grows reports whether the result of a call can be several times as long as its arguments, or that
+// of a cast or of reading JSON, which can write bytes as digits and escape quotes. A cast of a column
+// or constant cannot be repeated.
 func (e Expr) grows() bool {
+	if e.Cast != nil || slices.Contains([]string{"json", "json_extract", "->", "->>"}, e.Call+e.Op) {
+		return len(e.Args) > 0 && len(e.Args[0].Args) > 0
+	}
 	return slices.Contains([]string{"hex", "json_array", "json_object"}, e.Call)
 }
 
-// growing returns the nesting depth of the calls for which grows is true.
+// growing returns the nesting depth of the expressions for which grows is true.
 func (e Expr) growing() (deepest int) {
 	for _, arg := range e.Args {
 		deepest = max(deepest, arg.growing())
@@ -112,21 +117,35 @@ func (e Expr) allowedCall(d Dialect) bool {
 	case e.Call == "extract":
 		return d != SQLite && len(e.Args) == 2 && e.Args[0].isWord(extractField)
 	case e.Call == "position" && (len(e.Args) != 1 || e.Args[0].Op != "IN" || len(e.Args[0].Args) != 2),
-		e.Call == "replace" && !e.shortens():
+		e.repeats():
 		return false
 	}
 	return calls[d][e.Call] && len(e.Args) <= 100 && (!withoutParentheses[e.Call] || len(e.Args) <= 1)
 }
 
-// shortens reports whether the arguments of replace are a string, a constant and a constant that is
-// not longer. Otherwise the result could be millions of times as long as the string.
-func (e Expr) shortens() bool {
-	if len(e.Args) != 3 {
-		return false
+// repeats reports whether a call can repeat one argument as often as another requires: the last
+// argument of replace, a separator, a time, or the document from which several paths read. The result
+// could be millions of times as long as its arguments.
+func (e Expr) repeats() bool {
+	constant := func(i int) (value string, ok bool) {
+		if i < len(e.Args) {
+			value, ok = e.Args[i].constant()
+		}
+		return value, ok
 	}
-	from, ok := e.Args[1].constant()
-	to, also := e.Args[2].constant()
-	return ok && also && len(to) <= len(from)
+	switch e.Call {
+	case "replace":
+		from, ok := constant(1)
+		to, also := constant(2)
+		return len(e.Args) != 3 || !ok || !also || len(to) > len(from)
+	case "concat_ws", "strftime":
+		_, ok := constant(0)
+		return !ok
+	case "json_extract":
+		path, ok := constant(1)
+		return len(e.Args) != 2 || !ok || strings.Contains(path, "**")
+	}
+	return false
 }
 
 // constant returns the value of a string constant, which PostgreSQL writes with a cast to text.
@@ -201,7 +220,7 @@ func (t Type) allowedParts(d Dialect) bool {
 		return false
 	}
 	for _, arg := range t.Args {
-		if n, _ := strconv.Atoi(arg); !typeArg.MatchString(arg) || d == PostgreSQL && padded[t.Name] && n > maxPadded {
+		if n, _ := strconv.Atoi(arg); !typeArg.MatchString(arg) || d != SQLite && padded[t.Name] && n > maxPadded {
 			return false
 		}
 	}

@@ -43,11 +43,18 @@ func TestAllowedExpressions(t *testing.T) {
 		{PostgreSQL, `B'101'::"bit"`, `CAST(B'101' AS "bit")`},
 		{PostgreSQL, `POSITION(('@'::text) IN (email)) > 1`, `(POSITION(CAST('@' AS text) IN ("email")) > 1)`},
 		{PostgreSQL, `replace(a, '-'::text, ''::text)`, `replace("a", CAST('-' AS text), CAST('' AS text))`},
+		{PostgreSQL,
+			`(((a -> 'x'::text) -> 'y'::text) ->> 'z'::text)::integer`,
+			`CAST(((("a" -> CAST('x' AS text)) -> CAST('y' AS text)) ->> CAST('z' AS text)) AS integer)`},
 		{PostgreSQL, `- 1`, `(- 1)`},
 		{PostgreSQL, `a COLLATE pg_catalog."C" < 'b'::text`, `(("a" COLLATE pg_catalog."C") < CAST('b' AS text))`},
 		{MySQL, "(`age` >= 0) and (`age` < 150)", "((`age` >= 0) AND (`age` < 150))"},
 		{MySQL, `_utf8mb4'it''s'`, `'it''s'`},
 		{MySQL, `_utf8mb4'a\\b'`, `_utf8mb4 X'615c62'`},
+		{MySQL,
+			"cast(json_unquote(json_extract(`a`,_utf8mb4'$.b')) as unsigned)",
+			"CAST(json_unquote(json_extract(`a`, '$.b')) AS unsigned)"},
+		{MySQL, "concat_ws('-',`a`,`b`)", "concat_ws('-', `a`, `b`)"},
 		{MySQL, "json_valid(`data`)", "json_valid(`data`)"},
 		{MySQL, "current_timestamp(6)", "current_timestamp(6)"},
 		{MySQL, "`a` in (1,2,3)", "(`a` IN (1, 2, 3))"},
@@ -55,6 +62,7 @@ func TestAllowedExpressions(t *testing.T) {
 		{MySQL, "nextval(`s`.`q`)", "NEXTVAL(`q`)"},
 		{SQLite, `length("name") BETWEEN 1 AND 50`, `(length("name") BETWEEN 1 AND 50)`},
 		{SQLite, `a||b = 'x' AND [c d] IS NOT NULL`, `((("a" || "b") = 'x') AND ("c d" IS NOT NULL))`},
+		{SQLite, `strftime('%Y', a)`, `strftime('%Y', "a")`},
 		{SQLite, `x'CAFE'`, `X'cafe'`},
 		{SQLite, `a LIKE '%\%' ESCAPE '\'`, `("a" LIKE '%\%' ESCAPE '\')`},
 		{MySQL, "cast(`a` as unsigned) > 1", "(CAST(`a` AS unsigned) > 1)"},
@@ -92,6 +100,10 @@ func TestRefusedExpressions(t *testing.T) {
 			`replace(a, 'x'::text, 'xx'::text)`, `replace(a, 'x'::text, a)`, `replace(a, a, ''::text)`,
 			`replace(a, 'x')`, `a::character(10000000)`, `a::bit(10000000)`,
 			`position(a, b)`, `position(a IN (b, c))`,
+			nested(4, `ARRAY[`, `]::text`), nested(4, `coalesce(ARRAY[`, `])::text`),
+			nested(4, `('{}'::text[] || `, `)::text`),
+			nested(4, `replace(''::text || lower(`, `)::bytea, '\x'::text, ''::text)`),
+			nested(4, `('x'::text || `, `)::bit varying`),
 		},
 		MySQL: {
 			"load_file('/etc/passwd')", "sleep(10)", "benchmark(1,1)", "@@version", "@a", "(select 1)",
@@ -99,6 +111,8 @@ func TestRefusedExpressions(t *testing.T) {
 			"a /*! b */",
 			"# x", "-- x", "get_lock('a',1)", "a || b", "user()", "`f`(1)", "repeat('a',1000000)", "a := 1",
 			"hex(lower(hex(upper(hex(lower(hex(a)))))))",
+			"cast(a as binary(999999999))", nested(4, "cast(cast(", " as binary) as json)"),
+			"concat_ws(a,'','')", "json_extract(a,'$','$')", "json_extract(a,'$**.b')", "json_extract(a,b)",
 		},
 		SQLite: {
 			"load_extension('x')", "randomblob(1000000000)", "zeroblob(1000000000)", "writefile('a','b')", "(select 1)",
@@ -106,6 +120,8 @@ func TestRefusedExpressions(t *testing.T) {
 			"a.b", "1; attach 'x' as y", "fts3_tokenizer('x')", "readfile('x')", "?1", ":a", "match(a,b)", "edit('x')",
 			"a -- b", "replace(a, a, a)",
 			"json_array(lower(json_object('a', lower(json_array(lower(json_array(a)))))))",
+			nested(4, `json('''' || replace(`, `, '\', '"') || '''')`), nested(4, `('[''' || `, ` || ''']') -> '$'`),
+			"strftime(a, 0)", "json_extract(a, '$', '$')",
 		},
 	}
 	for d, texts := range refused {
@@ -115,6 +131,11 @@ func TestRefusedExpressions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// nested repeats the text before and after a column.
+func nested(n int, before, after string) string {
+	return strings.Repeat(before, n) + "a" + strings.Repeat(after, n)
 }
 
 // TestCheckRefuses has descriptions that no database can have.
