@@ -119,6 +119,9 @@ func (p *parser) prefix() (Expr, error) {
 	case bits:
 		return literal("bits", t.text), nil
 	case quoted:
+		if p.d == PostgreSQL && p.peek().text == "(" { // a function named like a keyword, such as "left"
+			return p.call(t.text)
+		}
 		return p.column(t.text)
 	case symbol:
 		return p.prefixSymbol(t.text)
@@ -131,7 +134,7 @@ func (p *parser) prefix() (Expr, error) {
 func literal(kind, value string) Expr { return Expr{Literal: &Literal{Kind: kind, Value: value}} }
 
 // column returns the column whose name was just read. It rejects a qualified name, which may belong
-// to another table, and the quoted name of a function, which may be a user's.
+// to another table, and the name of a function.
 func (p *parser) column(name string) (Expr, error) {
 	if next := p.peek(); next.kind == symbol && (next.text == "." || next.text == "(") {
 		return Expr{}, errNotAllowed
