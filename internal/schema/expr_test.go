@@ -107,7 +107,7 @@ func TestRefusedExpressions(t *testing.T) {
 			nested(4, `ARRAY[`, `]::text`), nested(4, `coalesce(ARRAY[`, `])::text`),
 			nested(4, `('{}'::text[] || `, `)::text`),
 			nested(4, `replace(''::text || lower(`, `)::bytea, '\x'::text, ''::text)`),
-			nested(4, `('x'::text || `, `)::bit varying`),
+			nested(4, `('x'::text || `, `)::bit varying`), `uuid_generate_v4()`,
 		},
 		MySQL: {
 			"load_file('/etc/passwd')", "sleep(10)", "benchmark(1,1)", "@@version", "@a", "(select 1)",
