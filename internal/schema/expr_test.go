@@ -55,6 +55,7 @@ func TestAllowedExpressions(t *testing.T) {
 		{MySQL, "(`age` >= 0) and (`age` < 150)", "((`age` >= 0) AND (`age` < 150))"},
 		{MySQL, `_utf8mb4'it''s'`, `'it''s'`},
 		{MySQL, `_utf8mb4'a\\b'`, `_utf8mb4 X'615c62'`},
+		{MySQL, `'a\%\_\q'`, `_utf8mb4 X'615c255c5f71'`},
 		{MySQL,
 			"cast(json_unquote(json_extract(`a`,_utf8mb4'$.b')) as unsigned)",
 			"CAST(json_unquote(json_extract(`a`, '$.b')) AS unsigned)"},

@@ -117,6 +117,9 @@ func (s scanner) between(q byte, escapes bool) (value, rest string, err error) {
 			return b.String(), s.text[i+1:], nil
 		case c == '\\' && escapes && i+1 < len(s.text):
 			i++
+			if s.text[i] == '%' || s.text[i] == '_' { // MySQL keeps the backslash for LIKE
+				b.WriteByte('\\')
+			}
 			b.WriteByte(unescaped(s.text[i]))
 		default:
 			b.WriteByte(c)
