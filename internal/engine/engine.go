@@ -7,6 +7,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"snap/internal/schema"
@@ -39,7 +40,8 @@ type Scratch interface {
 	// URL returns the URL of the scratch database, with the password.
 	URL() string
 
-	// Run executes SQL, which can have any number of statements.
+	// Run executes SQL, which can have any number of statements. If there is none, SQLite accepts
+	// that, and the servers fail with ErrNoStatement and leave the database unchanged.
 	Run(ctx context.Context, sql string) error
 
 	// Ask runs a query that changes nothing and returns its only value as text, or [Null].
@@ -57,6 +59,9 @@ type Scratch interface {
 	// Drop removes the scratch database. After Swap, Drop does nothing.
 	Drop(ctx context.Context) error
 }
+
+// ErrNoStatement is the error for SQL that has only comments.
+var ErrNoStatement = errors.New("the SQL has no statement")
 
 // Dumper is a Scratch whose masked copy is not simply a dump of its database.
 type Dumper interface {

@@ -49,6 +49,9 @@ func TestAfterLoadGrants(t *testing.T) {
 		}
 		return yes
 	}
+	if err := run("-- nothing yet"); err != nil {
+		t.Error(err)
+	}
 	for range 2 {
 		if err := run("GRANT SELECT ON customer TO " + role); err != nil || !may() {
 			t.Errorf("%v, %v", err, may())

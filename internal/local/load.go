@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -212,7 +213,7 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 	defer scratch.Drop(context.WithoutCancel(ctx))
 	if o.after != "" {
 		begin("after_load")
-		if err := scratch.Run(ctx, o.after); err != nil {
+		if err := scratch.Run(ctx, o.after); err != nil && !errors.Is(err, engine.ErrNoStatement) {
 			return notices, fmt.Errorf("after_load: %w", err)
 		}
 	}

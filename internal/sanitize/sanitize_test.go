@@ -390,3 +390,22 @@ func TestShiftStaysInTimestamps(t *testing.T) {
 		}
 	}
 }
+
+// A SQL file that masks nothing is refused.
+func TestReadSQL(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"UPDATE a SET b = 'x'": "", "-- a\n/* b */ UPDATE a SET b = 'x'": "", "\ufeff": "no statement",
+		"-- a\n/* b */;": "no statement", "/*/ UPDATE a SET b = 'x'": "no statement",
+		"UPDATE a SET b = 'x'; \x00 UPDATE c SET d = 'x'": "NUL",
+	} {
+		path := filepath.Join(t.TempDir(), "mask.sql")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadSQL(path)
+		if (err == nil) != (want == "") || want != "" && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -6,6 +6,7 @@
 package sanitize
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,8 +29,8 @@ type SQL struct {
 	SHA256 string // of the file, for the manifest
 }
 
-// ReadSQL reads a SQL file. It returns an error for a file without statements, which would mask
-// nothing.
+// ReadSQL reads a SQL file. It returns an error for a file without statements, as far as this can be
+// seen without a server, which would mask nothing.
 func ReadSQL(path string) (SQL, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,15 +48,22 @@ func ReadSQL(path string) (SQL, error) {
 	if err != nil {
 		return SQL{}, fmt.Errorf("read the SQL file: %w", err)
 	}
+	if bytes.IndexByte(text, 0) >= 0 { // SQLite would ignore the rest
+		return SQL{}, snap.Invalid(fmt.Sprintf("the SQL file %s has a NUL character", path), "save it as UTF-8 text")
+	}
 	if blank(string(text)) {
-		return SQL{}, snap.Invalid(fmt.Sprintf("the SQL file %s has no statement: it would mask nothing", path),
-			"add the UPDATE statements that mask the data")
+		return SQL{}, noStatement("the SQL file " + path)
 	}
 	sum := sha256.Sum256(text)
 	return SQL{Text: string(text), SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// blank reports whether a SQL text contains only whitespace, semicolons and comments.
+func noStatement(sql string) error {
+	return snap.Invalid(sql+" has no statement: it would mask nothing", "add the UPDATE statements that mask the data")
+}
+
+// blank reports whether text contains only whitespace, semicolons and comments, as SQLite reads it.
+// Servers know more comments.
 func blank(text string) bool {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n\f\v;\ufeff")
@@ -65,7 +73,7 @@ func blank(text string) bool {
 		case strings.HasPrefix(text, "--"):
 			_, text, _ = strings.Cut(text, "\n")
 		case strings.HasPrefix(text, "/*"):
-			_, text, _ = strings.Cut(text, "*/")
+			_, text, _ = strings.Cut(text[2:], "*/")
 		default:
 			return false
 		}
@@ -74,7 +82,11 @@ func blank(text string) bool {
 
 // Apply runs the SQL in the scratch database and removes all traces of the values that it changed.
 func (s SQL) Apply(ctx context.Context, scratch engine.Scratch) error {
-	if err := scratch.Run(ctx, s.Text); err != nil {
+	err := scratch.Run(ctx, s.Text)
+	if errors.Is(err, engine.ErrNoStatement) {
+		return noStatement("the SQL")
+	}
+	if err != nil {
 		return err
 	}
 	return scratch.Scrub(ctx)

@@ -460,7 +460,11 @@ func (s *scratch) URL() string { return s.db.url() }
 // Run implements [engine.Scratch]. It splits the SQL as the servers' client programs do, including
 // DELIMITER lines.
 func (s *scratch) Run(ctx context.Context, text string) error {
-	return s.dest.failure(s.withoutTriggers(ctx, func() error { return s.run(ctx, text) }))
+	err := s.dest.failure(s.withoutTriggers(ctx, func() error { return s.run(ctx, text) }))
+	if err == nil && !slices.ContainsFunc(statements(text), hasCode) {
+		err = engine.ErrNoStatement
+	}
+	return err
 }
 
 func (s *scratch) run(ctx context.Context, text string) error {

@@ -42,21 +42,39 @@ func isDelimiterLine(rest string) bool {
 	return strings.TrimSpace(line) != ""
 }
 
+// hasCode reports whether a statement has more than comments.
+func hasCode(statement string) bool {
+	for statement != "" {
+		n := commentLength(statement)
+		if n == 0 && strings.TrimSpace(statement[:1]) != "" {
+			return true
+		}
+		statement = statement[max(n, 1):]
+	}
+	return false
+}
+
+// commentLength returns the length of the comment that text begins with, or 0.
+func commentLength(text string) (n int) {
+	switch {
+	case strings.HasPrefix(text, "/*"):
+		n, _ = after(text, 2, "*/") // or the end of the text
+	case text[0] == '#', strings.HasPrefix(text, "--") && (len(text) == 2 || text[2] <= ' '):
+		n, _ = after(text, 0, "\n")
+	}
+	return n
+}
+
 // tokenLength returns the length of the first token of text: a quoted string, a comment, or one
 // byte.
 func tokenLength(text string) int {
-	end := func(from int, mark string) int {
-		at, _ := after(text, from, mark) // or the end of the text
-		return at
+	if n := commentLength(text); n > 0 {
+		return n
 	}
 	switch {
-	case strings.HasPrefix(text, "/*"):
-		return end(2, "*/")
-	case text[0] == '#', strings.HasPrefix(text, "-- "), strings.HasPrefix(text, "--\t"),
-		strings.HasPrefix(text, "--\n"):
-		return end(0, "\n")
 	case text[0] == '`':
-		return end(1, "`")
+		n, _ := after(text, 1, "`")
+		return n
 	case text[0] == '\'' || text[0] == '"':
 		for i := 1; i < len(text); i++ {
 			switch text[i] {

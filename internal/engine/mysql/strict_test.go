@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bytes"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -94,7 +95,8 @@ func TestEmptyMembersHideNothing(t *testing.T) {
 }
 
 // SQL that masks is refused if a server would store a different value. This includes tables
-// without transactions, for which servers are not strict by default.
+// without transactions, for which servers are not strict by default. SQL without statements is
+// reported.
 func TestSQLIsStrict(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -112,6 +114,14 @@ func TestSQLIsStrict(t *testing.T) {
 			t.Error(err)
 		}
 		if err := s.Run(t.Context(), "UPDATE m SET e = NULL"); err != nil {
+			t.Error(err)
+		}
+		for _, text := range []string{"# x", "DELIMITER //", "-- x\n/* y */;", "DELIMITER $$\n# x\n$$", "# x\n--\r\n"} {
+			if err := s.Run(t.Context(), text); !errors.Is(err, engine.ErrNoStatement) {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+		if err := s.Run(t.Context(), "# x\n;UPDATE m SET e = 'x'"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -188,6 +189,31 @@ func TestReviewRefuses(t *testing.T) {
 	superuser := change("EVENT TRIGGER", "et", "anything")
 	if ids, _, err := r.entries([]dumpEntry{superuser}); err != nil || len(ids) > 0 || len(r.leftOut) != 1 {
 		t.Errorf("%v, %v", ids, err)
+	}
+}
+
+// SQL that has only comments is reported, because it masks nothing.
+func TestSQLWithoutStatements(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, "CREATE TABLE t (a text); CREATE TRIGGER x BEFORE UPDATE ON t EXECUTE FUNCTION "+
+		"suppress_redundant_updates_trigger()"))
+	d, _ := dumped(t, from)
+	s, err := Engine{}.Restore(t.Context(), to, d, engine.Options{Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Drop(t.Context())
+	for _, text := range []string{"/* a /* b */ c */", "-- a\n;", ""} {
+		if err := s.Run(t.Context(), text); !errors.Is(err, engine.ErrNoStatement) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if enabled, err := s.Ask(t.Context(), "SELECT tgenabled FROM pg_trigger"); err != nil || enabled != "O" {
+		t.Errorf("the trigger is %s, %v", enabled, err)
+	}
+	if err := s.Run(t.Context(), "/* a */; UPDATE t SET a = 'masked';"); err != nil {
+		t.Error(err)
 	}
 }
 

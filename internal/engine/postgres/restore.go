@@ -390,7 +390,15 @@ func (s *scratch) URL() string { return s.db.url() }
 
 // Run implements [engine.Scratch].
 func (s *scratch) Run(ctx context.Context, text string) error {
-	return s.withoutTriggers(ctx, func() error { return s.run(ctx, text) })
+	var none error
+	err := s.withoutTriggers(ctx, func() error {
+		err := s.run(ctx, text)
+		if errors.Is(err, engine.ErrNoStatement) {
+			none, err = err, nil // the triggers must be enabled again
+		}
+		return err
+	})
+	return cmp.Or(err, none)
 }
 
 func (s *scratch) run(ctx context.Context, text string) error {
@@ -408,12 +416,15 @@ func (s *scratch) run(ctx context.Context, text string) error {
 	if s.inTransaction() {
 		return s.into.run(ctx, text)
 	}
-	_, err = conn.PgConn().Exec(ctx, text).ReadAll()
+	results, err := conn.PgConn().Exec(ctx, text).ReadAll()
 	if err != nil {
 		if state(err) == "" {
 			return s.db.failure(err)
 		}
 		return sqlFailed(err)
+	}
+	if results[0].CommandTag.String() == "" { // the server's answer to comments only
+		return engine.ErrNoStatement
 	}
 	if conn.PgConn().TxStatus() != 'I' {
 		return snap.Invalid("the SQL begins a transaction and does not commit it", "add COMMIT at the end")
