@@ -419,6 +419,7 @@ func TestSCIMRefusals(t *testing.T) {
 		{"GET", "/Users?filter=" + url.QueryEscape(`userName co "m"`), "", "invalidFilter"},
 		{"GET", "/Users?filter=" + url.QueryEscape(`active eq true`), "", "invalidFilter"},
 		{"GET", "/Groups?filter=" + url.QueryEscape(`displayName eq "x" or id eq "y"`), "", "invalidFilter"},
+		{"GET", "/Groups?filter=" + url.QueryEscape(`members eq "x" and members eq "y"`), "", "invalidFilter"},
 		{"POST", "/Users", `{"displayName": "no name"}`, "invalidValue"},
 		{"POST", "/Users", `{"userName": "` + strings.Repeat("x", 600) + `"}`, "invalidValue"},
 		{"POST", "/Users", `nonsense`, "invalidSyntax"},

@@ -119,8 +119,11 @@ func pageOf(r *http.Request, attributes ...string) (p store.SCIMPage, start int,
 				strings.Join(attributes, ", "), c.attribute)
 		}
 		field := into[c.attribute]
+		if field == &p.Member && *field != "" && *field != c.value {
+			return p, start, invalid("invalidFilter", "the filter can name only one member")
+		}
 		if c.value == "" || *field != "" && *field != c.value {
-			p.ID = "none" // nothing matches: no resource has an empty value, or two values of an attribute
+			p.ID = "none" // nothing matches: no resource has an empty value, or two of these values
 			return p, start, nil
 		}
 		*field = c.value
