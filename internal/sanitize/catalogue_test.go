@@ -123,6 +123,8 @@ func TestBadSettings(t *testing.T) {
 		"{mask: integer, min: 3, max: 2}":                    "min must not be more than max",
 		"{mask: integer, min: x}":                            "needs whole numbers",
 		"{mask: number, decimals: 99}":                       "needs decimals from 0 to 15",
+		"{mask: integer, decimals: 2}":                       "cannot have decimals",
+		"{mask: date, decimals: 2}":                          "cannot have decimals",
 		"{mask: date, min: yesterday}":                       "needs dates",
 		"{mask: email, min: 1}":                              "cannot have min",
 		"dictionary":                                         "needs a map",

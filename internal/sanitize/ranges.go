@@ -145,12 +145,14 @@ func uuidOfVersion4(r *rand.Rand, _ ColumnRule, _ string) string {
 // checkBounds returns the reason why a rule's min, max or decimals are wrong, or "". A mask that
 // does not draw from a range cannot have them.
 func checkBounds(c ColumnRule) string {
-	switch c.Mask {
-	case "integer":
-		return checkWhole(c)
-	case "number":
+	switch {
+	case c.Mask == "number":
 		return checkNumber(c)
-	case "date":
+	case c.Decimals != nil && (c.Mask == "integer" || c.Mask == "date"):
+		return "cannot have decimals"
+	case c.Mask == "integer":
+		return checkWhole(c)
+	case c.Mask == "date":
 		_, ok := parseTime(string(c.Min))
 		_, ok2 := parseTime(string(c.Max))
 		if low, high := dateBounds(c); c.Min.invalid(ok) || c.Max.invalid(ok2) || low.After(high) {
