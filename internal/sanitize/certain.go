@@ -196,9 +196,9 @@ func couldEqual(v, pattern string) bool {
 		!strings.HasSuffix(tail, wantedTail) && !strings.HasSuffix(wantedTail, tail):
 		return false
 	case !wild:
-		return like(v, pattern, false)
+		return like(v, pattern)
 	case !wildPattern:
-		return len(v) <= 2*len(pattern)+1 && like(pattern, v, false) // a longer v cannot match
+		return len(v) <= 2*len(pattern)+1 && like(pattern, v) // a longer v cannot match
 	}
 	return true
 }
@@ -209,7 +209,7 @@ func certainlyLike(l, r operand) answer {
 		return unsure
 	case !couldEqual(plain(l.text, ""), plain(r.text, "%_")):
 		return no
-	case !l.vague && !r.vague && like(l.text, r.text, false) && like(strings.TrimRight(l.text, " "), r.text, false):
+	case !l.vague && !r.vague && like(l.text, r.text) && like(strings.TrimRight(l.text, " "), r.text):
 		return yes
 	}
 	return unsure

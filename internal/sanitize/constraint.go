@@ -237,8 +237,8 @@ func compareForCheck(op, left, right string) answer {
 			return unsure
 		}
 		return answerOf(holds(op, cmp.Compare(x, y)))
-	case "LIKE", "ILIKE", "~~":
-		return answerOf(like(left, right, op == "ILIKE"))
+	case "LIKE", "~~":
+		return answerOf(like(left, right))
 	case "~", "~*":
 		return matches(left, right, op == "~*")
 	}
@@ -273,13 +273,9 @@ func numbers(left, right string) (x, y float64, ok bool) {
 
 // like reports whether a value matches a LIKE pattern. It returns true for a pattern that cannot be
 // evaluated.
-func like(v, pattern string, fold bool) bool {
+func like(v, pattern string) bool {
 	var form strings.Builder
-	form.WriteString("(?s")
-	if fold {
-		form.WriteString("i")
-	}
-	form.WriteString(")^")
+	form.WriteString("(?s)^")
 	for _, r := range pattern {
 		switch r {
 		case '%':

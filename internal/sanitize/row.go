@@ -217,7 +217,7 @@ func (c *ColumnRule) checkRowSettings() string {
 // decidable reports whether conditions support all operators and functions of an expression.
 func decidable(e schema.Expr) bool {
 	known := e.Op == "" || slices.Contains([]string{"AND", "OR", "NOT", "IS NULL", "IS NOT NULL", "IN", "NOT IN",
-		"BETWEEN", "=", "<>", "<", "<=", ">", ">=", "LIKE", "NOT LIKE", "ILIKE", "~", "~*", "NEG"}, e.Op)
+		"BETWEEN", "=", "<>", "<", "<=", ">", ">=", "LIKE", "NOT LIKE", "~", "~*", "NEG"}, e.Op)
 	known = known && (e.Call == "" || slices.Contains([]string{"lower", "upper", "trim", "btrim", "char_length",
 		"length"}, e.Call)) && e.NextValue == nil
 	for _, arg := range e.Args {
