@@ -180,7 +180,7 @@ func TestTransferMovesTheWholeService(t *testing.T) {
 
 	dry, err := move.Transfer(t.Context(), from.place(t), to.place(t), move.Progress{}, true)
 	ok(t, err)
-	ok(t, store.CheckEmptyAt(t.Context(), to.options()))
+	ok(t, store.CheckBeginAt(t.Context(), to.options(), "another service"))
 	var tables int
 	r, err := move.Transfer(t.Context(), from.place(t), to.place(t),
 		move.Progress{Table: func(string, int64) { tables++ }}, false)
@@ -259,6 +259,12 @@ func TestTransferRefuses(t *testing.T) {
 	_, err = cloud.New(ctx, cloud.Config{DataDir: half.dir, PublicURL: "http://127.0.0.1:1"}, cloud.Options{})
 	is(t, err, snap.CodeUsage, "has not finished")
 	is(t, run(other, half), snap.CodeUsage, "another service")
+	mixed = half.place(t)
+	mixed.Blobs = embedded(t).place(t).Blobs
+	_, err = move.Transfer(ctx, other.place(t), mixed, move.Progress{}, true)
+	is(t, err, snap.CodeUsage, "has already begun")
+	_, err = move.Transfer(ctx, from.place(t), half.place(t), move.Progress{}, true)
+	ok(t, err)
 	ok(t, run(from, half))
 	is(t, run(from, half), snap.CodeUsage, "not empty")
 	s.holds(t, half.start(t, c.URL), half)

@@ -108,14 +108,18 @@ func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r R
 	if err != nil {
 		return r, err
 	}
+	identity, err := frozen.Identity(ctx)
+	if err != nil {
+		return r, err
+	}
 	if dryRun {
-		return r, store.CheckEmptyAt(ctx, to.Database)
+		return r, store.CheckBeginAt(ctx, to.Database, identity)
 	}
 	if t.to, err = store.Open(ctx, to.Database); err != nil {
 		return r, fmt.Errorf("open the destination: %w", err)
 	}
 	defer t.to.Close()
-	return t.run(ctx, auth.Reseal(from.Sealer, to.Sealer))
+	return t.run(ctx, identity, auth.Reseal(from.Sealer, to.Sealer))
 }
 
 // openStopped opens the database of a service that is not running.
@@ -152,18 +156,15 @@ type transfer struct {
 	report Report
 }
 
-func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte, error)) (Report, error) {
-	name, err := t.from.Identity(ctx)
-	if err != nil {
-		return t.report, err
-	}
-	if err := t.to.BeginTransfer(ctx, name); err != nil {
+func (t *transfer) run(ctx context.Context, identity string, reseal func(string, []byte) ([]byte, error)) (Report,
+	error) {
+	if err := t.to.BeginTransfer(ctx, identity); err != nil {
 		return t.report, err
 	}
 	if err := eachObject(ctx, t.from.Objects, t.object); err != nil {
 		return t.report, err
 	}
-	err = t.to.CopyFrom(ctx, t.from, reseal, func(c store.CopiedTable) { t.progress.table(c.Table, c.Rows) })
+	err := t.to.CopyFrom(ctx, t.from, reseal, func(c store.CopiedTable) { t.progress.table(c.Table, c.Rows) })
 	if err != nil {
 		return t.report, err
 	}

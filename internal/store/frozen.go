@@ -40,9 +40,9 @@ func RunningAt(ctx context.Context, o Options) (n int, err error) {
 	return n, err
 }
 
-// CheckEmptyAt is like [Store.CheckEmpty], but does not migrate the database. A missing database
-// counts as empty and is not created.
-func CheckEmptyAt(ctx context.Context, o Options) error {
+// CheckBeginAt fails if [Store.BeginTransfer] would fail, but does not migrate the database. A missing
+// database counts as empty and is not created.
+func CheckBeginAt(ctx context.Context, o Options, source string) error {
 	if CheckExists(o) != nil {
 		return nil
 	}
@@ -54,7 +54,8 @@ func CheckEmptyAt(ctx context.Context, o Options) error {
 	if known, err := s.hasTable(ctx, "orgs"); err != nil || !known {
 		return err
 	}
-	return s.CheckEmpty(ctx)
+	_, err = s.checkBegin(ctx, source)
+	return err
 }
 
 const hasTableSQLite = `SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`

@@ -11,18 +11,24 @@ import (
 // any string that identifies the source. Another call with the same source resumes the transfer; a
 // different source is refused.
 func (s *Store) BeginTransfer(ctx context.Context, source string) error {
-	begun, err := s.transferOf(ctx)
-	if err != nil || begun == source {
-		return err
-	}
-	if begun != "" {
-		return snap.Usage("a transfer from another service into this database has already begun",
-			"resume that one, or use an empty database")
-	}
-	if err := s.CheckEmpty(ctx); err != nil {
+	resumes, err := s.checkBegin(ctx, source)
+	if err != nil || resumes {
 		return err
 	}
 	return s.exec(ctx, `INSERT INTO transfer(blob, sha256) VALUES('', $1)`, source)
+}
+
+// checkBegin returns the error of BeginTransfer, and reports whether the transfer has already begun.
+func (s *Store) checkBegin(ctx context.Context, source string) (resumes bool, err error) {
+	begun, err := s.transferOf(ctx)
+	if err != nil || begun == source {
+		return begun == source, err
+	}
+	if begun != "" {
+		return false, snap.Usage("a transfer from another service into this database has already begun",
+			"resume that one, or use an empty database")
+	}
+	return false, s.CheckEmpty(ctx)
 }
 
 // CheckEmpty fails with code usage when the database is not empty.
