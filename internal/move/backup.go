@@ -170,7 +170,7 @@ type round struct {
 
 	mu                sync.Mutex
 	done, bytes       int64
-	added, addedBytes int64 // copied, because no earlier backup has them
+	added, addedBytes int64 // copied in this round
 }
 
 func (r *round) run(ctx context.Context) (b Backup, err error) {
