@@ -238,6 +238,9 @@ func compareForCheck(op, left, right string) answer {
 		}
 		return answerOf(holds(op, cmp.Compare(x, y)))
 	case "LIKE", "~~":
+		if strings.Contains(right, `\`) { // an escape, but not in SQLite
+			return unsure
+		}
 		return answerOf(like(left, right))
 	case "~", "~*":
 		return matches(left, right, op == "~*")

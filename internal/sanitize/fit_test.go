@@ -355,6 +355,7 @@ func TestChecks(t *testing.T) {
 	for check, want := range map[string]map[string]answer{
 		"length(x) = 5":              {"abcde": yes, "abc": no, "äöü": unsure},
 		"x LIKE '%@%'":               {"a@b": yes, "ab": no},
+		`x LIKE 'a\_%'`:              {"a_b": unsure},
 		"x ~ '^[0-9]+$'":             {"12": yes, "1a": no},
 		"x IN ('a', 'b') OR y = 'c'": {"a": yes, "c": unsure},
 		"x = ANY (ARRAY['a', 'b'])":  {"a": yes, "c": no},

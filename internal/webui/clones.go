@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -18,7 +19,7 @@ type clonesPage struct {
 	look.Page
 	Clones  []cloneView
 	Targets []string // that have a snapshot and are not production
-	TTL     string   // the default lifetime of clones
+	TTL     string   // the default lifetime of clones, or ttlOfTarget
 	Problem *problem
 	Jobs    []jobView
 }
@@ -49,7 +50,7 @@ func (c cloneView) Badge() string {
 }
 
 func (s *Server) clones(w http.ResponseWriter, r *http.Request) error {
-	page := clonesPage{Page: s.page(titleClones, "/clones"), Jobs: s.dock(), TTL: "24h"}
+	page := clonesPage{Page: s.page(titleClones, "/clones"), Jobs: s.dock()}
 	all, err := s.o.Agent.Clones(r.Context())
 	page.Problem = problemOf(err)
 	for _, c := range all {
@@ -58,6 +59,11 @@ func (s *Server) clones(w http.ResponseWriter, r *http.Request) error {
 	for _, t := range s.o.Agent.Targets() {
 		if _, err := s.o.Agent.ToClone(t.Name, local.CloneOptions{}); err == nil && !t.Production {
 			page.Targets = append(page.Targets, t.Name)
+			if ttl := cmp.Or(t.Clones.TTL, "24h"); page.TTL == "" || page.TTL == ttl {
+				page.TTL = ttl
+			} else {
+				page.TTL = ttlOfTarget
+			}
 		}
 	}
 	return s.show(w, r, "clones.html", "clones", page)

@@ -45,13 +45,13 @@ func TestClonesPage(t *testing.T) {
 	servertest.Thorough(t)
 	source := filepath.Join(t.TempDir(), "shop.db")
 	sqliteFile(t, source)
-	u := openUI(t, nil, "targets:\n  shop: {source: \"sqlite://"+source+"\"}\n")
+	u := openUI(t, nil, "targets:\n  shop: {source: \"sqlite://"+source+"\", clones: {ttl: 36h}}\n")
 	u.must(u.get("/clones"), http.StatusOK, "No clones")
 	agent := u.Server.o.Agent
 	if _, err := agent.Build(t.Context(), "shop", local.BuildOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	u.must(u.get("/clones"), http.StatusOK, "<option>shop")
+	u.must(u.get("/clones"), http.StatusOK, "<option>shop", `placeholder="36h"`)
 	u.must(u.post("/clones", url.Values{"target": {"nope"}}), http.StatusNotFound, "no target")
 	all, err := agent.Clone(t.Context(), "shop", local.CloneOptions{Name: "feature/x"}, nil)
 	if err != nil {

@@ -680,6 +680,9 @@ func errNoCount(text string) error {
 	return snap.Usage(fmt.Sprintf("%q is not a number of clones", text), "give a number of 1 or more")
 }
 
+// ttlOfTarget is the default lifetime of clones if it differs between targets.
+const ttlOfTarget = "as configured"
+
 func questionBranchClone(c clone.Clone) (question, detail, button string) {
 	return "Branch " + c.Name + "?", "A new clone is created with the current content of " + c.Name +
 		". PostgreSQL can copy a database only while nothing is connected to it.", "Branch"
