@@ -80,8 +80,8 @@ func (a *app) shares(ctx context.Context, typed string) error {
 }
 
 // noteOwningAdmins is shown to recipients in place of the lists.
-const noteOwningAdmins = "only people of %s can see its other shares: for those with other organizations, an org admin " +
-	"of that organization is required"
+const noteOwningAdmins = "only people of %s can see its other shares: for those with other " +
+	"organizations, an org admin of that organization is required"
 
 // receivedShares prints what a recipient is allowed to see about the shares of a snapshot.
 func (a *app) receivedShares(s api.Snapshot) error {
