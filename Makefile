@@ -33,7 +33,7 @@ recording: build ## record the demo's real output in docs/recording.txt, and its
 	sed -E 's#/tmp/snap-demo-[0-9]+#/home#g; s# on [^ "]+"$$# on laptop"#' bin/recording.txt >docs/recording.txt
 	$(GO) test -run TestRecording . -update
 
-test: servers databases bin/versitygw bin/dex bin/zitadel bin/gotestsum axe ## run all tests, and name the skipped ones at the end; `make lint` also vets
+test: servers databases bin/versitygw bin/dex bin/zitadel bin/gotestsum axe ## run all tests, and name the skipped ones at the end; `make lint` runs go vet
 	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw bin/gotestsum --format pkgname-and-test-fails --format-icons text $(RERUN) --packages ./... -- \
 		-vet=off $(RACE) $(LIGHT) $(UNWATCHED) -timeout $(TIMEOUT) $(ARGS)
 

@@ -11,7 +11,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// people of two organizations, for the tables below.
+// Two organizations and two groups, for the tests below.
 var (
 	acme   = snap.OrgRef{ID: 1, Slug: "acme"}
 	globex = snap.OrgRef{ID: 2, Slug: "globex"}
@@ -70,7 +70,8 @@ func TestVisible(t *testing.T) {
 		{"nor what a group sees", orgKey(acme, snap.AgentKey), toDBA, false},
 		{"nor what is private", orgKey(acme, snap.PipelineKey), pushed, false},
 		{"unless it has the scope private", private, pushed, true},
-		{"which adds nothing at another organization", private, byKey[:0], false},
+		{"which adds nothing at another organization", private,
+			[]snap.Grant{{Audience: snap.AudienceOf(snap.KindAdmins, globex.ID)}}, false},
 		{"what such a key pushed is hidden from members", person(13, acme, snap.RoleMember), byKey, false},
 		{"the anonymous see nothing", snap.Caller{},
 			append(orgWide, snap.Grant{Audience: snap.AudienceOf(snap.KindMembers, 0)}), false},
@@ -204,6 +205,6 @@ func TestScopesBoundOrganizationLevelKeys(t *testing.T) {
 		t.Error("a key with the scope push may push")
 	}
 	if snap.CodeOf(snap.Allowed(k, snap.ActPull, snap.Snapshot{Org: acme})) != snap.CodeForbidden {
-		t.Error("and not pull")
+		t.Error("a key without the scope pull may not pull")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"snap"
 )
 
-// TestByNamesTheActor: user interfaces call only the operator "the operator".
+// TestByNamesTheActor: By says "the operator" only of the operator.
 func TestByNamesTheActor(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]snap.AuditEntry{

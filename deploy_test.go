@@ -43,7 +43,7 @@ func TestUnit(t *testing.T) {
 }
 
 // TestUnitIsHardened: systemd rates the exposure of each unit, from 0 (none) to 10, without running
-// it.
+// it. The threshold 20 stands for the rating 2.0.
 func TestUnitIsHardened(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
@@ -58,7 +58,7 @@ func TestUnitIsHardened(t *testing.T) {
 	}
 }
 
-// TestReleases compares the released platforms with those that can be built.
+// TestReleases checks that .goreleaser.yaml builds both programs, without cgo.
 func TestReleases(t *testing.T) {
 	t.Parallel()
 	var releases struct {
@@ -94,8 +94,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestVersionStamp checks that every build has the one stamp that [snap.Version] reads. Go adds it,
-// which needs the clone's .git and no linker flag.
+// TestVersionStamp checks that nothing replaces or prevents the stamp that [snap.Version] reads. Go
+// adds the stamp when it builds from a clone with its .git. It needs no linker flag.
 func TestVersionStamp(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"Makefile", ".goreleaser.yaml", "deploy/Dockerfile"} {

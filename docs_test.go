@@ -139,7 +139,8 @@ func TestPageLinks(t *testing.T) {
 	}
 }
 
-// TestPagesNameWhatExists checks that the paths and Go files in ARCHITECTURE.md exist.
+// TestPagesNameWhatExists checks that the paths in ARCHITECTURE.md, CONTRIBUTING.md and SECURITY.md
+// exist.
 func TestPagesNameWhatExists(t *testing.T) {
 	t.Parallel()
 	path := regexp.MustCompile("`((?:internal|cmd|demo|docs|api)/[a-z_/.0-9-]+)`")
@@ -179,7 +180,7 @@ func TestDecisionsAreNumbered(t *testing.T) {
 			t.Errorf("%s should have its number in its heading", file)
 		}
 		if other := seen[n]; other != "" {
-			t.Errorf("%s and %s have one number", file, other)
+			t.Errorf("%s and %s have the same number", file, other)
 		}
 		seen[n] = file
 	}

@@ -33,8 +33,8 @@ func TestErrorsPage(t *testing.T) {
 	}
 }
 
-// TestCodes checks the table itself: every code is in it once, and every status and exit code is
-// documented.
+// TestCodes checks the table itself: no code is in it twice, every exit code is documented as that
+// of a failure, and every status is one of an error.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	exits := map[int]bool{}

@@ -132,7 +132,7 @@ var house = map[string]struct {
 	"demo":                       {both, []string{".", "api", "internal/sample"}},
 }
 
-// onlyIn lists packages that only one place may import.
+// onlyIn maps the beginning of an import path to the only packages that may import it.
 var onlyIn = map[string][]string{
 	"github.com/pressly/goose":  {"internal/store"},
 	"github.com/minio/minio-go": {"internal/blob", "internal/servertest"},
@@ -172,7 +172,7 @@ func TestImportTable(t *testing.T) {
 			}
 			for prefix, places := range onlyIn {
 				if strings.HasPrefix(imported, prefix) && !slices.Contains(places, pkg) {
-					t.Errorf("%s may not import %s, which belongs into %s", pkg, imported, strings.Join(places, ", "))
+					t.Errorf("%s may not import %s, which belongs in %s", pkg, imported, strings.Join(places, ", "))
 				}
 			}
 		}

@@ -168,8 +168,7 @@ func TestResolveSuggestsASnapshotByItsName(t *testing.T) {
 	}
 }
 
-// An unreachable service is reported in one sentence; an interruption stays an
-// interruption.
+// The error for an unreachable service names the service; an interruption stays an interruption.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	c := client(t, "http://127.0.0.1:1", api.StaticToken("x"))

@@ -48,8 +48,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzBaseURL: no address is accepted to which a credential would be sent unencrypted, or
-// that holds one.
+// FuzzBaseURL: no accepted address contains a credential, or would have one sent to it unencrypted.
 func FuzzBaseURL(f *testing.F) {
 	for _, seed := range []string{"https://cloud.example/", "http://127.0.0.1:8080", "http://localhost.evil.example",
 		"http://[::1]", "https://u:p@x", "ftp://x", "https://x?y", "", " https://x", "http://127.0.0.1.evil.example",

@@ -45,17 +45,17 @@ func TestRepeats(t *testing.T) {
 		waits    []time.Duration
 		end      snap.Code // "" when the third request is answered
 	}{
-		"get, asked for":   {get, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
-		"share, asked for": {share, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
+		"get, Retry-After":   {get, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
+		"share, Retry-After": {share, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
 		"unshare, broken": {unshare, dies, 3,
 			[]time.Duration{200 * time.Millisecond, 400 * time.Millisecond}, ""},
-		"unshare all, asked for":    {unshareAll, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
-		"a new key is made once":    {makeKey, busy("1"), 1, nil, snap.CodeUnavailable},
-		"a new key, broken":         {makeKey, dies, 1, nil, snap.CodeUnreachable},
-		"a deletion is sent once":   {remove, busy("1"), 1, nil, snap.CodeUnavailable},
-		"not asked for":             {get, busy(""), 1, nil, snap.CodeUnavailable},
-		"asked for much later":      {get, busy("60"), 1, nil, snap.CodeUnavailable},
-		"asked for in another form": {get, busy("Wed, 21 Oct 2026 07:28:00 GMT"), 1, nil, snap.CodeUnavailable},
+		"unshare all, Retry-After": {unshareAll, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
+		"a new key is made once":   {makeKey, busy("1"), 1, nil, snap.CodeUnavailable},
+		"a new key, broken":        {makeKey, dies, 1, nil, snap.CodeUnreachable},
+		"a deletion is sent once":  {remove, busy("1"), 1, nil, snap.CodeUnavailable},
+		"no Retry-After":           {get, busy(""), 1, nil, snap.CodeUnavailable},
+		"a long Retry-After":       {get, busy("60"), 1, nil, snap.CodeUnavailable},
+		"a date as Retry-After":    {get, busy("Wed, 21 Oct 2026 07:28:00 GMT"), 1, nil, snap.CodeUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

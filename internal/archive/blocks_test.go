@@ -145,7 +145,7 @@ func TestEveryColumnIsStoredItsOwnWay(t *testing.T) {
 	}
 }
 
-// block returns a block with the given body and the head that fits it.
+// block returns a block with the given size and body. Its checksum is that of the text "a\n".
 func block(size int, parts ...[]byte) []byte {
 	body := bytes.Join(parts, nil)
 	b := binary.BigEndian.AppendUint32(nil, uint32(size))
@@ -225,7 +225,7 @@ func TestFramesAreRead(t *testing.T) {
 	}
 }
 
-// Closing a section early, or twice, leaves nothing running.
+// A section can be closed early, and closed twice. Nothing can be read from it afterwards.
 func TestSectionIsClosedEarly(t *testing.T) {
 	t.Parallel()
 	file, _ := pack(t, map[string][]byte{"dump": noise(20*blockSize, 2)})

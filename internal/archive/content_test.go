@@ -145,8 +145,8 @@ func TestBlocksWithoutBytes(t *testing.T) {
 	}
 }
 
-// TestSameBlocks checks that the blocks that two files have are found, wherever they are, and that the
-// rest is not claimed to be the same.
+// TestSameBlocks checks that the blocks that two files have in common are found, wherever they are,
+// and that the rest is not claimed to be the same.
 func TestSameBlocks(t *testing.T) {
 	t.Parallel()
 	a, b := noise(3*blockSize+100, 1), noise(2*blockSize, 2)

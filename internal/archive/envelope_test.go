@@ -125,7 +125,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestEnvelopesDiffer checks that two sealed files have no bytes in common after the header.
+// TestEnvelopesDiffer checks that the same content, sealed twice by one envelope, differs after the
+// header.
 func TestEnvelopesDiffer(t *testing.T) {
 	t.Parallel()
 	id := identity(t)

@@ -23,7 +23,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzManifest checks the same for any manifest with a correct checksum, as an attacker would send it.
+// FuzzManifest checks the same for any manifest with a correct checksum, as an attacker would send
+// it.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"format":3,"engine":"sqlite","type":"snapshot","name":"n",`+
 		`"created":"2026-01-01T00:00:00Z","sections":[]}`), []byte{}, false)

@@ -68,8 +68,9 @@ func unwatched(t *testing.T) string {
 	return program
 }
 
-// readElsewhere writes a file whose manifest repeats a piece up to 12 MiB, reads it
-// in a process of the program reader, and returns the MiB that this used.
+// readElsewhere writes a file whose manifest repeats a piece up to 12 MiB. It reads the file in
+// another process, which runs the program at the path reader, and returns the MiB that this process
+// used at its peak, and what Open returned there.
 func readElsewhere(t *testing.T, reader, before, repeated, after string) (peak int, said string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hostile.snap")
@@ -88,7 +89,7 @@ func readElsewhere(t *testing.T, reader, before, repeated, after string) (peak i
 	return peak, said
 }
 
-// TestReadOne is the other process.
+// TestReadOne is the part that readElsewhere runs in another process.
 func TestReadOne(t *testing.T) {
 	path := os.Getenv("SNAP_TEST_READ")
 	if path == "" {

@@ -306,7 +306,7 @@ func TestFullDiskWhileEncrypting(t *testing.T) {
 	}
 }
 
-// Sections of an encrypted file can be read concurrently from any position.
+// A section of an encrypted file can be read several times concurrently.
 func TestEncryptedSectionsAreReadInParallel(t *testing.T) {
 	t.Parallel()
 	id := identity(t)
@@ -340,8 +340,8 @@ func TestEncryptedSectionsAreReadInParallel(t *testing.T) {
 	}
 }
 
-// FuzzSealed checks that reading ends without a panic and yields no more than was announced, with any
-// bytes in place of the encrypted content, inside or outside of the encryption.
+// FuzzSealed checks that reading ends without a panic and yields no more than was announced, with
+// any bytes in place of the encrypted content, inside or outside of the encryption.
 func FuzzSealed(f *testing.F) {
 	id := identity(f)
 	plain, _ := pack(f, map[string][]byte{"dump": noise(100, 1)})

@@ -64,8 +64,8 @@ func (l *log) checkpoint(t require, size int64) auditlog.Checkpoint {
 	return auditlog.Checkpoint{Organization: "acme", Size: size, Root: root}
 }
 
-// The stored tree, the sum of the lines and Go's own tree agree at every size,
-// every line and every earlier size is proved, and nothing else is.
+// The stored tree and the sum of the lines agree at every size. Every line and every earlier size
+// can be proved, and nothing else can.
 func TestTreeProvesWhatItHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,7 +95,7 @@ func TestTreeProvesWhatItHolds(t *testing.T) {
 		}
 		old.Root[rapid.IntRange(0, 31).Draw(t, "byte")] ^= 1
 		if grewFrom(now, old, growth) {
-			t.Fatal("a log that is another one follows")
+			t.Fatal("a proof shows growth from a log with another root")
 		}
 	})
 }
@@ -110,8 +110,8 @@ func TestDamagedTree(t *testing.T) {
 	}
 }
 
-// A checkpoint opens only for its organization and with its key, and a change of any byte in it is
-// found.
+// A checkpoint opens only for its organization and with its key. If any byte is changed, it does
+// not open as another checkpoint.
 func TestCheckpointIsSigned(t *testing.T) {
 	t.Parallel()
 	service := key("service")

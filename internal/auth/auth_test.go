@@ -297,7 +297,7 @@ func inFiles(t *testing.T, dir, text string) string {
 	return ""
 }
 
-// NewKey refuses contradictory settings.
+// NewKey refuses invalid settings and contradictory ones.
 func TestKeySpecs(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -319,7 +319,7 @@ func TestKeySpecs(t *testing.T) {
 	g.key(auth.KeySpec{Kind: snap.PipelineKey, Name: strings.Repeat("é", 100)})
 }
 
-// A credential on the wrong mount gets an error that says so, whether it is valid or not.
+// A credential on the wrong mount gets an error that says so, even if it is not valid.
 func TestCredentialOnTheWrongMount(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

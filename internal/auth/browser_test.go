@@ -52,8 +52,8 @@ func TestSessionCookie(t *testing.T) {
 	}
 }
 
-// S1: each sign-in sets a new value, whatever cookie the browser sent. The old session ends, and the
-// database does not hold the value.
+// S1: each sign-in sets a new value, whatever cookie the browser sent. The old session ends, and
+// the database does not hold the value.
 func TestSessionIsNewAtEachSignIn(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -141,7 +141,7 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// S5: a changed role and a disabled user take effect at the next request.
+// S5: a change of a user's role takes effect at the next request, and so does disabling the user.
 func TestChangesActAtTheNextRequest(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -177,8 +177,9 @@ func TestRecheck(t *testing.T) {
 	for name, check := range map[string]func() error{
 		"another principal": func() error { _, err := g.Recheck(now, snap.Browser, n.ID, g.mia+1); return err },
 		"another kind":      func() error { _, err := g.Recheck(now, snap.AgentKey, key.ID, g.org.ID); return err },
-		"a key for session": func() error { _, err := g.Recheck(now, snap.LoginToken, n.ID, g.mia); return err },
+		"session, as token": func() error { _, err := g.Recheck(now, snap.LoginToken, n.ID, g.mia); return err },
 		"revoked": func() error {
+			_, key := g.key(auth.KeySpec{Kind: snap.PipelineKey}) // the other cases need theirs
 			if err := g.store.RevokeOrgKey(t.Context(), g.org.ID, key.ID); err != nil {
 				return err
 			}

@@ -72,8 +72,8 @@ func TestGroupShapes(t *testing.T) {
 	}
 }
 
-// TestClaimsThatCannotBeStored: a claim with a NUL character, or an identifier that was not UTF-8, refuses
-// the sign-in by name. Nothing is removed from it.
+// TestClaimsThatCannotBeStored: a sign-in is refused if a claim has a NUL character or an
+// identifier was not UTF-8. The error names the claim. Nothing is removed from the claim.
 func TestClaimsThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ claims, external, refused string }{
@@ -157,7 +157,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// F5: an identity provider must use https and a public address, unless others are allowed.
+// F5: an identity provider must use https and a public address, unless private addresses are
+// allowed.
 func TestProviderAddressIsGuarded(t *testing.T) {
 	t.Parallel()
 	for _, issuer := range []string{"http://idp.test", "ftp://idp.test", "idp.test", ""} {

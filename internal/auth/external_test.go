@@ -123,8 +123,8 @@ func TestExternalAccessTokens(t *testing.T) {
 	}
 }
 
-// TestOlderExternalTokensChangeNothing: an external token that is first used after newer knowledge of
-// its user does not restore the role and groups that it names.
+// TestOlderExternalTokensChangeNothing: an external token that is first used after the service
+// learned something newer about its user does not restore the role and groups that the token names.
 func TestOlderExternalTokensChangeNothing(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -189,9 +189,9 @@ func TestForgedExternalTokens(t *testing.T) {
 		"ID token, 2": f.token(g, "JWT", "at_hash", "h"),
 		"ID token, 3": f.token(g, "JWT", "typ", "ID"),
 		"another key": craft(t, jose.ES256, other, "one", "at+jwt",
-			map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "exp": now + 60}),
+			map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "iat": now, "exp": now + 60}),
 		"HS256": craft(t, jose.HS256, []byte(strings.Repeat("k", 32)), "one", "at+jwt",
-			map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "exp": now + 60}),
+			map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "iat": now, "exp": now + 60}),
 		"cut":           good[:len(good)-4],
 		"as our issuer": f.token(g, "at+jwt", "iss", issuer, "sid", "1"),
 	} {

@@ -106,8 +106,8 @@ func FuzzNetworks(f *testing.F) {
 		if err != nil || prefix.Bits() != bits || !prefix.Contains(ip.WithZone("")) {
 			t.Fatalf("%q is in the network %q, %v", address, network, err)
 		}
-		if near, err := netip.ParsePrefix(site); !ip.Is4() &&
-			(err != nil || near.Bits() != 56 || !prefix.Overlaps(near)) {
+		if near, err := netip.ParsePrefix(site); !ip.Is4() && (err != nil || near.Bits() != 56 ||
+			!prefix.Overlaps(near) || !near.Contains(ip.WithZone(""))) {
 			t.Fatalf("%q is in the site %q and the network %q, %v", address, site, network, err)
 		}
 	})

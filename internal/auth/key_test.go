@@ -45,7 +45,7 @@ func TestTypingErrorsAreFound(t *testing.T) {
 	}
 	for _, bad := range []string{"", key + "0", key[:41], "xyz" + key[3:], strings.ToUpper(key), key + "\n"} {
 		if wellFormedKey(bad) {
-			t.Errorf("%q is not a key", bad)
+			t.Errorf("%q is taken for a key", bad)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"snap/internal/store"
 )
 
-// TestKeysOfNetworks checks that a key that is limited to networks works only from them, whatever the
-// request says about its origin, and that it is otherwise refused like an unknown key (K5).
+// TestKeysOfNetworks checks that a key that is limited to networks works only from them, whatever
+// the request says about its origin, and that it is otherwise refused like an unknown key (K5).
 func TestKeysOfNetworks(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -67,8 +67,8 @@ func TestKeysOfNetworks(t *testing.T) {
 	}
 }
 
-// TestMaxKeyAge: the policy refuses new keys that are valid for longer. Earlier keys
-// end when they are too old, at every use and in every list.
+// TestMaxKeyAge: the policy refuses new keys that would be valid for longer than its maximum age.
+// Earlier keys end when they reach that age, at every use and in every list.
 func TestMaxKeyAge(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

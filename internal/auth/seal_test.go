@@ -213,7 +213,7 @@ func rotationSeals(t *testing.T, g *gate) {
 	}
 }
 
-// The error for another key names the secret, which need not be a signing key.
+// The error for a wrong key encryption key names the secret, which need not be a signing key.
 func TestOpenWithAnotherKey(t *testing.T) {
 	t.Parallel()
 	_, err := sealer(t, 2).Open("sign-in:7", sealer(t, 1).Seal("sign-in:7", []byte("secret")))

@@ -18,8 +18,7 @@ import (
 	"snap/internal/blob"
 )
 
-// house is a folder store that can be closed and opened again, as another process
-// would do.
+// house is a folder store that can be opened again, as another process would do.
 type house struct {
 	site
 	t      *testing.T
@@ -145,8 +144,8 @@ func TestFolderDoesNotTrustWhatAnEarlierProcessLeft(t *testing.T) {
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
 }
 
-// Requests do not wait until a large upload of an earlier process has been hashed again. A part that
-// is not hashed yet counts as present, and Complete verifies it.
+// Requests do not wait until a large upload of an earlier process has been hashed again. A part
+// that is not hashed yet counts as present, and Complete verifies it.
 func TestFolderListsALargeUploadWithoutReadingItFirst(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -238,7 +237,7 @@ func TestFolderPassesOverATornJournal(t *testing.T) {
 	mustBe(t, h.Abort(t.Context(), "k", id), nil)
 }
 
-// The remains of an interrupted Begin are removed after an hour. Complete uploads stay.
+// The remains of an interrupted Begin are removed after an hour. Uploads whose Begin finished stay.
 func TestFolderRemovesWhatACrashLeftUnknown(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -180,8 +180,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareCountsRows checks that rows that differ are counted only since the snapshot that the card
-// names, and only if the counts agree with the numbers of rows.
+// TestCompareCountsRows checks that rows that differ are counted only since the snapshot that the
+// card names, and only if the counts agree with the numbers of rows.
 func TestCompareCountsRows(t *testing.T) {
 	t.Parallel()
 	since := strings.Repeat("ab", 32)
@@ -238,8 +238,8 @@ func TestHostileCounts(t *testing.T) {
 	}
 }
 
-// TestCompareParts checks that keys, indexes, constraints and programs are compared, but only if both
-// cards list them.
+// TestCompareParts checks that keys, indexes, constraints and programs are compared, but only if
+// both cards list them.
 func TestCompareParts(t *testing.T) {
 	t.Parallel()
 	function := api.CardPart{Kind: "function", Name: "public.total"}
@@ -300,8 +300,8 @@ func TestPartsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that any accepted text is within the bounds, stays the same when it is bounded
-// again, and can be paged, searched and compared.
+// FuzzParse checks that any accepted text is within the bounds, keeps all its tables when it is
+// bounded again, and can be paged, searched and compared.
 func FuzzParse(f *testing.F) {
 	f.Add(text(f, shop()), "id")
 	f.Add([]byte(`{"tables":[{"name":"a","rows":-1},{"name":"a"}]}`), "a a")

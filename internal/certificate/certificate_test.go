@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 		"no certificate":  {[]byte("{}"), digest, known, "cannot be read"},
 		"a long one":      {[]byte(`{"a":"` + strings.Repeat("a", MaxSize) + `"}`), digest, known, "be read"},
 		"no signature":    {altered(func(e map[string]any) { e["signatures"] = []any{} }), digest, known, "be read"},
-		"another content": {altered(func(e map[string]any) { e["payloadType"] = "x" }), digest, known, "be read"},
+		"an unknown type": {altered(func(e map[string]any) { e["payloadType"] = "x" }), digest, known, "be read"},
 		"other rules": {altered(func(e map[string]any) {
 			e["payload"] = base64.StdEncoding.EncodeToString([]byte(strings.Replace(payload(e), "abc", "abd", 1)))
 		}), digest, known, "was altered"},

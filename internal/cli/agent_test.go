@@ -29,8 +29,8 @@ func TestSecondRunInAMinute(t *testing.T) {
 }
 
 // TestAgent runs the agent as a service manager does: it catches up on the nights that were missed,
-// pushes to the cloud, reports each event as a line, reads a changed configuration, and ends
-// without an error when it is stopped.
+// pushes to the cloud, reports each event as a line, reports a target whose schedule is not valid,
+// and ends without an error when it is stopped.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -23,10 +23,11 @@ var (
 	csrf     = regexp.MustCompile(`name="csrf_token" value="([^"]+)"`)
 )
 
-// loginCommand runs `snapcli login` and, as soon as the code is printed, approves or denies it as a
-// person with a browser would. Its output is left in the files login.out and login.err:
+// loginCommand runs `snapcli login`. As soon as the code for the browser is printed, it approves or
+// denies the code as a person with a browser would, or interrupts the command (ignore). The
+// command's output is left in the files login.out and login.err:
 //
-//	login CODE approve|deny|ignore alice@acme.test [flags...]
+//	login EXIT-CODE approve|deny|ignore alice@acme.test [flags...]
 func loginCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: login EXIT-CODE approve|deny|ignore EMAIL [flags...]")

@@ -75,7 +75,8 @@ func TestCloneAsksToPull(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(out, "sqlite://") || !strings.Contains(said, "every byte verified") {
 		t.Errorf("%d, %q, %s", code, out, said)
 	}
-	// Before a local snapshot is deleted, the question does not claim that its copy still exists.
+	// Before a local snapshot is deleted, the question does not claim that its copy in the cloud
+	// still exists.
 	_, _, said = do("mia", "n\n", true, "snapshots", "delete", list.Items[0].Name)
 	if !strings.Contains(said, "It was in the cloud when it was last pushed or pulled.") {
 		t.Errorf("delete said %s", said)

@@ -17,8 +17,8 @@ import (
 )
 
 // A follower writes each new line once, in order, even if the service was down while the follower
-// searched for the first line, or in between: it answered that it is unavailable, or ended
-// connections without an answer.
+// searched for the first line, or later. While the service is down, it answers that it is
+// unavailable, or ends connections without an answer.
 func TestExportFollows(t *testing.T) {
 	t.Parallel()
 	const here, unavailable, gone = 0, 1, 2

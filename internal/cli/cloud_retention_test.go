@@ -19,8 +19,8 @@ import (
 )
 
 // A run deletes every snapshot that the rules do not keep, in as many requests as it takes. If a
-// request fails, the run lists the snapshots that the earlier ones deleted. A dry run says that it
-// lists only the first ones.
+// request fails, the run lists the snapshots that the earlier requests deleted. A dry run says that
+// it lists only the first ones.
 func TestRetentionRunDeletesAll(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -71,7 +71,8 @@ func TestRetentionRunDeletesAll(t *testing.T) {
 	}
 }
 
-// oneBatch returns the URL of a proxy to a service that refuses every run of the rules but the first.
+// oneBatch returns the URL of a proxy to a service that refuses every run of the rules but the
+// first.
 func oneBatch(t *testing.T, service string) string {
 	t.Helper()
 	to, err := url.Parse(service)

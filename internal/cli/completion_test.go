@@ -2,7 +2,8 @@ package cli
 
 import "testing"
 
-// The beginning of an ID is completed with or without the prefix snap_, and so is a part of snap_.
+// The beginning of an ID is completed with or without the prefix snap_. A beginning of snap_
+// selects every ID.
 func TestIDPrefix(t *testing.T) {
 	t.Parallel()
 	for typed, want := range map[string]string{"": "", "s": "", "sna": "", "snap_": "", "snap_0a": "snap_0a",

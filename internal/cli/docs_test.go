@@ -155,7 +155,7 @@ func compare(t *testing.T, path string, want []byte) {
 	got, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%s does not match the commands (%v); update it with: go test ./internal/cli -run "+
-			"'TestReferencePage|TestManPages' -update", path, err)
+			"'TestReferencePage|TestManPages|TestJSONPage' -update", path, err)
 	}
 }
 

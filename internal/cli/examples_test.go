@@ -79,7 +79,8 @@ func asksService(c *cobra.Command) bool {
 		func(word string) bool { return strings.Contains(c.Example, word) })
 }
 
-// needsMore names the commands whose examples run in other scripts, with the reason.
+// needsMore names the commands whose examples cannot run here, with the reason and, if there is
+// one, the script or test that runs the command instead.
 var needsMore = map[string]string{
 	"snapcli login":                     "wants an approval: cloud/login.txtar",
 	"snapcli switch":                    "wants login sessions: cloud/accounts.txtar",
@@ -97,8 +98,8 @@ var needsMore = map[string]string{
 	"snapcli cloud sessions":            "wants a login session: cloud/login.txtar",
 	"snapcli cloud sessions list":       "wants a login session: cloud/login.txtar",
 	"snapcli cloud sessions end":        "wants a login session: cloud/login.txtar",
-	"snapcli cloud webhooks remove":     "wants a webhook",
-	"snapcli cloud webhooks deliveries": "wants a webhook",
+	"snapcli cloud webhooks remove":     "wants a webhook: rules.txtar",
+	"snapcli cloud webhooks deliveries": "wants a webhook: rules.txtar",
 	"snapcli cloud webhooks test":       "wants a webhook: rules.txtar",
 	"snapcli cloud webhooks replay":     "wants a webhook: rules.txtar",
 	"snapcli cloud webhooks rotate":     "wants a webhook: rules.txtar",
@@ -116,7 +117,7 @@ func exampleLines(c *cobra.Command) string {
 	for _, line := range strings.Split(strings.ReplaceAll(c.Example, "\\\n", " "), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") || strings.Contains(line, " --review") {
-			continue // a review asks a person: TestReview
+			continue // a review asks a person: TestReviewOfRules
 		}
 		if c.Flags().Lookup("yes") != nil && !strings.Contains(line, "--yes") {
 			line += " --yes"

@@ -83,8 +83,8 @@ func plain(words []string) []string {
 	return words
 }
 
-// known reports whether the words lead to a command, rather than to a parent without the next word.
-// Words in capitals are placeholders.
+// known reports whether the words name a command, rather than a parent command and a word that is
+// none of its subcommands. Words in capitals are placeholders.
 func known(root, c *cobra.Command, words []string) bool {
 	if c == root {
 		return len(plain(words)) == 0 || words[0] == "COMMAND" || words[0] == "X"

@@ -66,8 +66,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestInitChangesNothingBeforeTheEnd: without an answer, without a terminal, or with a name that is
-// already used, no target is changed.
+// TestInitChangesNothingBeforeTheEnd: init fails without an answer, and changes no target without a
+// terminal.
 func TestInitChangesNothingBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	a, _, said := atHome(t, "")

@@ -62,7 +62,7 @@ func (l *lockedText) String() string {
 	return l.buf.String()
 }
 
-// withTimeouts is a run of the program on a terminal with very short time limits.
+// withTimeouts is a run of the program on a terminal with these time limits.
 func withTimeouts(errs, log *lockedText, p timeouts) *app {
 	return &app{
 		io: IO{Err: errs, ErrTerminal: true}, env: func(string) string { return "" }, now: time.Now,

@@ -15,8 +15,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// needsAPerson names the blocks of the pages that are not run here, by page and
-// first line, and why.
+// needsAPerson gives the reasons why some blocks of the pages are not run here, by the beginning of
+// the block.
 var needsAPerson = map[string]string{
 	"snapcloud serve --config snapcloud.yaml": "runs until it is stopped: TestServeStopsGracefullyAndComesBack, and " +
 		"the demo",
@@ -29,7 +29,7 @@ var needsAPerson = map[string]string{
 	"snapcloud key create --org acme --kind scim":                        "needs a provider: TestSCIMKeysRotate",
 	"snapcli cloud audit export --from 1 --follow | collector":           "runs until it is stopped: TestExportFollows",
 	"snapcli login                      # becomes the account in use, named after its organization": "two people " +
-		"sign in: script/accounts.txtar",
+		"sign in: cloud/accounts.txtar",
 }
 
 // elsewhere names the pages whose commands another test runs.
@@ -58,7 +58,7 @@ func TestPagesRun(t *testing.T) {
 		script.WriteString(pageSetup)
 		for i, block := range blocks {
 			if reason := notRun(block); reason != "" {
-				fmt.Fprintf(&script, "# block %d is not run: %s\n", i+1, reason)
+				fmt.Fprintf(&script, "# block %d is not run: %s\n", i, reason)
 				continue
 			}
 			ran++
@@ -171,9 +171,9 @@ snapcli() {
 snapcloud() {
 	if [[ "$1 $2" == "key revoke" ]]; then set -- "${@:1:$#-1}` +
 	`" "$(command snapcloud key list --config FILE --org acme | awk '/nightly/ {print $1}')"; fi
-	case $1 in # the service of this test runs on the directory, so its backup is restored beside it, and that is moved
+	case $1 in # data_dir is in use, so a backup is restored to another folder, and transfer copies from there
 	restore|transfer) SNAPCLOUD_DATA_DIR=$WORK/restored command snapcloud "$@" ;;
-	claim) # of a copy of its storage that has lost the database
+	claim) # takes over a copy of the storage, without the database
 		mkdir -p "$WORK/lost" && cp -r "$(awk '/^data_dir:/ {print $2}' FILE)/blobs" "$WORK/lost"
 		SNAPCLOUD_DATA_DIR=$WORK/lost command snapcloud "$@" ;;
 	*) command snapcloud "$@" ;;

@@ -11,8 +11,8 @@ import (
 	"snap/internal/local"
 )
 
-// A log gets a line every few seconds, with bytes, rate and time left. A program gets an event.
-// Short work is not reported at all.
+// A log gets a line when a phase begins, and a line every few seconds with bytes, rate and time
+// left. A program gets events. With --quiet, nothing is reported.
 func TestProgressIsReportedAtIntervals(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

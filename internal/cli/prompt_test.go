@@ -118,8 +118,8 @@ func TestPlainQuestionIsLeft(t *testing.T) {
 	}
 }
 
-// asked is a terminal on which something happens once a question is shown. The question may write
-// to the terminal until the question is answered.
+// asked is a terminal on which something happens once a question is shown. An interrupted question
+// may write to the terminal even after the command has returned.
 type asked func()
 
 // Write implements io.Writer.

@@ -147,8 +147,8 @@ func newNotes(t *testing.T) string {
 	return s.URL
 }
 
-// pullRequestScript pushes a snapshot as a person and shares it org-wide. Then the runner of
-// another machine makes clones of it.
+// pullRequestScript pushes a snapshot as a person and shares it org-wide. Then a runner on another
+// machine makes clones of it.
 const pullRequestScript = `
 [!exec:bash] skip 'needs bash: the action is shell commands'
 [!exec:jq] skip 'needs jq'

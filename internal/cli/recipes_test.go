@@ -25,7 +25,7 @@ type job struct {
 }
 
 // TestRecipes runs the recipes of docs/recipes with a cloud service and databases: a pipeline's key
-// pushes the masked shop, another one pulls and loads it, and the loaded data is masked.
+// pushes the masked shop, a user's key pulls it, and the loaded data is masked.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -67,7 +67,8 @@ func TestRecipes(t *testing.T) {
 	})
 }
 
-// The secrets are those of the recipe. A channel shares the snapshot with the pipeline that pulls.
+// The secrets are those of the recipe. A channel shares the snapshot with the user whose key pulls
+// it.
 const recipeScript = `
 [!exec:bash] skip 'needs bash: the recipes are shell commands'
 sqlite shop.db make.sql
@@ -84,7 +85,8 @@ sqlite test.db 'select count(*) from customers where email like ''%@masked.test'
 sqlite test.db 'select count(*) from customers' 2
 `
 
-// steps are the shell lines of a job, which gets its key as the recipe says.
+// steps returns the shell lines of those steps of a job that get their key from the secret
+// SNAP_KEY.
 func steps(j job) string {
 	var lines []string
 	for _, step := range j.Steps {

@@ -37,7 +37,7 @@ func TestPostgresScripts(t *testing.T) {
 // TestLeftoverScripts lets doctor find and remove the remains of killed loads on servers.
 func TestLeftoverScripts(t *testing.T) {
 	t.Parallel()
-	postgres, _ := servertest.CrashingPostgres(t) // its own: loads of other tests clean up too
+	postgres, _ := servertest.CrashingPostgres(t) // its own server: loads of other tests clean up too
 	mysql, err := url.Parse(servertest.OwnMySQL(t, "mariadb", ""))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestLeftoverScripts(t *testing.T) {
 		"MYSQL2": mysql.JoinPath("../other").String(), "MYSQL_PORT": mysql.Port()}))
 }
 
-// TestSampleScripts does the same with the sample SQLite database.
+// TestSampleScripts does the same as TestPostgresScripts, with the sample SQLite database.
 func TestSampleScripts(t *testing.T) {
 	t.Parallel()
 	runScripts(t, "testdata/samples", withCloud(t, map[string]string{"SAMPLES": servertest.Samples(t)}))

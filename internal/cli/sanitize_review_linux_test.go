@@ -15,8 +15,8 @@ import (
 	"snap"
 )
 
-// TestStoppedPromptRestoresTheTerminal: when a review or a prompt for a passphrase is stopped while it
-// waits for a key, the terminal gets its former settings back.
+// TestStoppedPromptRestoresTheTerminal: when a review or a prompt for a passphrase is stopped while
+// it waits for a key, the terminal gets its former settings back.
 func TestStoppedPromptRestoresTheTerminal(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(*app) error{

@@ -14,8 +14,8 @@ import (
 	"snap/api"
 )
 
-// TestShareStopsAtCtrlC: Ctrl-C at the question about one snapshot stops the command, which does not
-// share the next snapshot. After the answer no, the command shares the next snapshot.
+// TestShareStopsAtCtrlC: Ctrl-C at the question about one snapshot stops the command, which does
+// not share the next snapshot. After the answer no, the command shares the next snapshot.
 func TestShareStopsAtCtrlC(t *testing.T) {
 	t.Parallel()
 	nobody, end := io.Pipe()

@@ -9,8 +9,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// sqliteCommand runs SQL on a SQLite file. If an expected result is given, it is compared with that
-// of the last query:
+// sqliteCommand runs a file of SQL on a SQLite file, or a query whose first value must be the given
+// one:
 //
 //	sqlite shop.db make.sql
 //	sqlite shop.db 'select count(*) from t' 3

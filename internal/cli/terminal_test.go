@@ -75,8 +75,8 @@ func listing(t *testing.T, items ...api.Snapshot) map[string]string {
 	return map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab"}
 }
 
-// TestTerminalHasColor: a terminal gets color and a table that fits. With NO_COLOR or TERM=dumb,
-// and in a pipe, there is no color.
+// TestTerminalHasColor: a terminal gets color and a table that fits. With NO_COLOR or TERM=dumb
+// there is no color.
 func TestTerminalHasColor(t *testing.T) {
 	t.Parallel()
 	env := listing(t,
@@ -106,7 +106,7 @@ func TestTerminalHasColor(t *testing.T) {
 	}
 }
 
-// TestTerminalErrors: an error on a terminal is marked, and reads the same.
+// TestTerminalErrors: on a terminal, an error begins with the program's name in red.
 func TestTerminalErrors(t *testing.T) {
 	t.Parallel()
 	_, errs, code := onTerminal(t, 80, nil, "whoami")
@@ -115,8 +115,8 @@ func TestTerminalErrors(t *testing.T) {
 	}
 }
 
-// TestInterrupted: when the context ends, the program prints that and exits 130
-// (SPEC: Ctrl-C), also in the middle of a request.
+// TestInterrupted: when the context ends in the middle of a request, the program prints that and
+// exits 130 (SPEC: Ctrl-C).
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())

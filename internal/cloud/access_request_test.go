@@ -50,7 +50,7 @@ func TestRequestsForAccessRevealNothing(t *testing.T) {
 	}
 }
 
-// The owner and the admins of a snapshot get the requests, and nobody else. A share of any kind
+// The owner of a snapshot and the admins get the requests, and nobody else. A share of any kind
 // answers a request; a refusal is not disclosed to the person who asked.
 func TestRequestsForAccessReachTheirPeople(t *testing.T) {
 	t.Parallel()
@@ -140,8 +140,8 @@ func TestRequestsForAccessReachTheirPeople(t *testing.T) {
 	}
 }
 
-// A person has at most 20 open requests, refused and absent ones included. Withdrawing one makes
-// room, and a request lapses.
+// A person has at most 20 open requests, even for absent snapshots. Withdrawing one makes room, and
+// a request lapses.
 func TestRequestsForAccessAreLimited(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Now())
@@ -172,9 +172,9 @@ func TestRequestsForAccessAreLimited(t *testing.T) {
 	}
 }
 
-// A share that was made for longer is reported three days before its end, once, to its owner and to
-// the webhooks. When a share with another organization ends, the owner, who is not an admin, gets
-// no notice.
+// A share that was made for more than three days is reported three days before its end, once, in
+// the log and to the owner of the snapshot. When a share with another organization ends, the owner,
+// who is not an admin, gets no notice.
 func TestSharesThatExpireSoonAreReported(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Now())
@@ -222,7 +222,8 @@ func TestSharesThatExpireSoonAreReported(t *testing.T) {
 	}
 }
 
-// A request that is made again after a withdrawal has the new reason and a new end, and is reported.
+// A request that is made again after a withdrawal has the new reason and a new end, and is
+// reported.
 func TestRequestsForAccessThatAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Now())

@@ -26,8 +26,8 @@ import (
 	"snap/internal/store"
 )
 
-// The doors of the service are found in its sources, so that a new one fails the test until it has a
-// row.
+// A door is a route, page, endpoint, background job or command that can change data. Doors are
+// found in the sources, so that a new one fails the test until it has a row.
 var doorsIn = []struct{ file, kind, pattern string }{
 	{"routes.go", "api ", `route\{"([a-z-]+)", "(?:POST|PUT|PATCH|DELETE) `},
 	{"../signin/routes.go", "page ", `page\("POST ([^"]+)"`},

@@ -70,7 +70,7 @@ func alternatives(selector string) [][]string {
 	return all
 }
 
-// fakeS3 responds like an empty bucket.
+// fakeS3 is a bucket that exists, but does not serve its objects.
 func fakeS3(t *testing.T) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -69,7 +69,7 @@ func newArchived(t *testing.T, o cloudtest.Options) *archived {
 }
 
 // write adds n lines to the log. They wait to be numbered, as if requests had written them. Every
-// tenth line is a share or an unshare, and the others are pulls.
+// tenth line is a share, and the others are pulls.
 func (a *archived) write(n int) {
 	a.t.Helper()
 	var values []string
@@ -192,9 +192,9 @@ func TestLinesAreArchivedOnce(t *testing.T) {
 	})
 }
 
-// If an object is missing, damaged or from another log, everybody who reads its lines gets an error
-// that names the object. The same holds if rows in the database differ from the object. All other
-// lines can still be read.
+// If an object is missing, damaged or holds another chunk, everybody who reads its lines gets an
+// error, and verification names the object. Verification also fails if rows in the database differ
+// from the object. All other lines can still be read.
 func TestDamagedArchivesAreNamed(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -157,7 +157,7 @@ func (m *lineModel) readOn(c *api.Client) bool {
 func (m *lineModel) missing(due []int64) {
 	for _, n := range due {
 		if !m.read[n] {
-			m.t.Errorf("line %d was answered, and a reader who came later did not see it", n)
+			m.t.Errorf("pull %d was answered, and a reader who came later did not see it", n)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (m *lineModel) judge() {
 	}
 	for i, r := range m.requests {
 		if n := times[int64(i+1)]; n > 1 || n == 0 && r.answered != 0 {
-			m.t.Errorf("the log has line %d %d times; answered: %v", i+1, n, r.answered != 0)
+			m.t.Errorf("the log has pull %d %d times; answered: %v", i+1, n, r.answered != 0)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // told returns the audit log of a client's organization, one line for each entry, without the
-// entries of the service's start.
+// entries about changed users, new keys and receipts.
 func told(t *testing.T, client *api.Client, o api.AuditOptions) []string {
 	t.Helper()
 	o.OldestFirst = true

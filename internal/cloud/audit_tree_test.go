@@ -23,8 +23,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// watched is a service with some lines in Acme's log and one admin who keeps its
-// checkpoints.
+// watched is a service with some lines in Acme's log and one owner who keeps its checkpoints.
 type watched struct {
 	*cloudtest.Cloud
 	t    *testing.T
@@ -124,8 +123,8 @@ var falsified = map[string][]string{
 		`SELECT org_id, seq + 100, at, action, actor, snapshot, body, hash FROM audit WHERE seq = 3`},
 }
 
-// Everyone who kept a checkpoint finds a log that was falsified afterwards, and sees both
-// checkpoints, even after the service has written more lines.
+// Everyone who kept a checkpoint finds a log that was falsified afterwards, and sees that
+// checkpoint, even after the service has written more lines.
 func TestFalsifiedLogsAreFound(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -277,8 +276,8 @@ func (w *watched) restore() {
 	}
 }
 
-// Lines that a service without a tree wrote are in the tree after its update,
-// and a receipt, an inclusion and a growth are proved to their checkpoints.
+// Lines that a service without a tree wrote are in the tree after its update. A receipt, a line and
+// the growth of the log can be proved with checkpoints.
 func TestProofsOfTheLog(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {
@@ -387,8 +386,8 @@ func TestOnlyAdminsGetCheckpoints(t *testing.T) {
 	}
 }
 
-// Lines that several replicas' requests write at once are numbered once each, without gaps. A line
-// that was written after another one was acknowledged follows that one.
+// Lines that several requests write at once are numbered once each, without gaps. A line that was
+// written after another one was acknowledged follows that one.
 func TestLinesAreNumberedOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

@@ -17,10 +17,10 @@ import (
 	"snap/internal/servertest"
 )
 
-// BenchmarkListOverHTTP measures how many first pages of 50 the service lists
-// per second on loopback, in turns with a handler of the same server that
-// responds with as many bytes behind the same middleware, but checks no credential and
-// reads no database. Client and server share the machine's cores.
+// BenchmarkListOverHTTP measures how many first pages of 50 the service lists per second on
+// loopback. In turns with that, it measures a handler that responds with as many bytes behind the
+// same middleware, but checks no credential and reads no database. Client and server share the
+// machine's cores.
 func BenchmarkListOverHTTP(b *testing.B) {
 	for _, db := range []string{"sqlite", "postgres"} {
 		b.Run(db, func(b *testing.B) {

@@ -26,8 +26,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// olderProgram builds the last program with fewer than below migrations, from the
-// repository's history, or skips the test.
+// olderProgram builds the last program whose number of migrations is less than the parameter below,
+// from the repository's history, or skips the test.
 func olderProgram(t *testing.T, below int) string {
 	t.Helper()
 	root := servertest.Root(t)
@@ -64,8 +64,9 @@ func migrations(t *testing.T) int {
 
 const schemaFolder = "internal/store/migrations/postgres"
 
-// olderSchema returns the newest commit with fewer than below migrations, or "". It skips commits
-// in which two migrations have the same number, because such a program never served anybody.
+// olderSchema returns the newest commit whose number of migrations is less than the parameter
+// below, or "". It skips commits in which two migrations have the same number, because such a
+// program never served anybody.
 func olderSchema(git func(...string) string, below int) string {
 	for commit := range strings.FieldsSeq(git("log", "--format=%H", "--", schemaFolder)) {
 		names := strings.Fields(git("ls-tree", "--name-only", commit+":"+schemaFolder))
@@ -102,8 +103,8 @@ type beside struct {
 	cmd     *exec.Cmd
 }
 
-// newBeside starts a process over a database and a bucket, of the service that
-// people know by a public URL.
+// newBeside starts a process of the service with this database, bucket and public URL. If public is
+// empty, the public URL is the process's own.
 func newBeside(t *testing.T, program, database, bucket, public string) *beside {
 	t.Helper()
 	address := servertest.Address(t)
@@ -208,9 +209,9 @@ func pushFrom(ctx context.Context, t *testing.T, key, name string, begin, sign, 
 	return sn
 }
 
-// Old and new replicas run side by side for one release: the last program with
-// an older schema keeps running while the new one brings the database up to
-// date, starts again on it, and both serve everybody in the meantime.
+// Old and new replicas run side by side for one release: the last program with an older schema
+// keeps running while the new one brings the database up to date, and both serve everybody. The
+// older program can also be started again on the newer schema.
 func TestOlderReplicasRunBesideNewer(t *testing.T) {
 	t.Parallel()
 	database, bucket := servertest.Postgres(t), servertest.S3(t)

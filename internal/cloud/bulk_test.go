@@ -66,7 +66,7 @@ func TestBulkChangesObeyTheAccessRule(t *testing.T) {
 	}
 	refused, err := c.As("alice@acme.test").Audit(ctx, api.AuditOptions{Action: snap.AuditShareRefused})
 	must(t, err)
-	if len(refused.Items) != 4 { // as seen by the reader, the pusher and the key, and by a recipient
+	if len(refused.Items) != 4 { // attempts of the reader, the pusher, the recipient and the key
 		t.Errorf("%d refusals in the log: %+v", len(refused.Items), refused.Items)
 	}
 }

@@ -153,7 +153,8 @@ func TestLargeCardIsPaged(t *testing.T) {
 }
 
 // TestCountedRowsNeedTheEarlierSnapshot counts the rows that differ from an earlier snapshot. Only
-// people who see both snapshots with their cards learn how many, and nobody learns its checksum.
+// people who see both snapshots with their cards learn how many, and nobody learns the checksum of
+// the earlier one.
 func TestCountedRowsNeedTheEarlierSnapshot(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

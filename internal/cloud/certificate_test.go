@@ -56,8 +56,8 @@ func everyShare(t *testing.T, by *api.Client, id string) map[string]error {
 	return map[string]error{"org-wide": wide, "group": group, "organization": org, "several": many}
 }
 
-// The policy share_requires: certificate covers every way to share, until the key is registered and
-// after it is revoked.
+// With the policy `share_requires: certificate`, every way to share a snapshot is refused until the
+// key of its certificate is registered, and after that key is revoked.
 func TestSharesNeedACertificate(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -12,7 +12,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// Checkpoints are kept in a bucket with object lock, each once, and check warns of a
+// Checkpoints are kept in a bucket with object lock, each once, and `snapcloud check` warns of a
 // bucket without object lock.
 func TestCheckpointsAreKeptInALockedBucket(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ type closing struct {
 	download string // a URL that was issued to globex
 	holds    map[string]func() (snap.Code, error)
 	receiver *receiver
-	told     int // events that globex's webhook was sent
+	told     int // events for globex's webhook, sent or waiting
 }
 
 func newClosing(t *testing.T, c *cloudtest.Cloud) *closing {

@@ -95,8 +95,9 @@ organizations:
 	}
 }
 
-// A variable can hold a list, an empty one changes nothing, and one with a single underscore in place
-// of a dot is refused. Variables that Kubernetes sets for a service named snapcloud are accepted.
+// A variable can hold a list, an empty one changes nothing, and one with a single underscore in
+// place of a dot is refused. Variables that Kubernetes sets for a service named snapcloud are
+// accepted.
 func TestConfigFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	path := configFile(t, "{trust_proxies: [10.0.0.0/8], log: {level: debug}}\n")

@@ -10,8 +10,7 @@ import (
 )
 
 // A database that was restored to an earlier time refers to bytes that no longer exist, and lacks
-// rows for bytes that do exist. The deep check names both, and counts pushes in progress as
-// neither.
+// rows for bytes that do exist. The deep check names both.
 func TestDeepFindsWhatARestoreLeaves(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

@@ -147,9 +147,9 @@ func beginDelta(t *testing.T, client *api.Client, target string, file, d []byte,
 	return plan.ID, place, err
 }
 
-// TestDeltasFollowTheAccessRule asks for a delta between any two of some snapshots, as every
-// caller. There is a delta if the caller may see both snapshots. Otherwise the response is the one
-// for a base that does not exist.
+// TestDeltasFollowTheAccessRule asks, as every user, for deltas to the snapshots that the user may
+// see. There is a delta if the user may also see its base. Otherwise the response is the one for a
+// base that does not exist.
 func TestDeltasFollowTheAccessRule(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -418,7 +418,7 @@ func TestDeltasThatTakeLong(t *testing.T) {
 }
 
 // TestPushByDelta: the rebuilt snapshot is the announced file. Anything else that is sent is
-// refused, and the push continues with the whole file.
+// refused, and the right delta can still complete the push.
 func TestPushByDelta(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -484,8 +484,8 @@ func TestPushByDelta(t *testing.T) {
 	}
 }
 
-// TestDeltaOfAReceivedSnapshot: a recipient pulls by delta between two shared snapshots, and cannot
-// push to its own organization from one of them.
+// TestDeltaOfAReceivedSnapshot: a received snapshot is no base for a push to the recipient's own
+// organization, nor for a pull of a snapshot of that organization.
 func TestDeltaOfAReceivedSnapshot(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -794,7 +794,7 @@ func (d *deltaDoors) send(rt *rapid.T) {
 }
 
 // TestPushedDeltasAreKept: a delta that was pushed serves the pulls of those who see both
-// snapshots, instead of a delta that the service makes from a base that the client names first.
+// snapshots, even if the client first names another base, for which the service has no delta yet.
 func TestPushedDeltasAreKept(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFoldersOfKilledReplicasAreRemoved checks that a replica removes the deltas of replicas that no
-// longer run, and never those of others, nor anything else.
+// TestFoldersOfKilledReplicasAreRemoved checks that a replica removes the deltas of replicas that
+// no longer run, and neither those of running replicas nor anything else.
 func TestFoldersOfKilledReplicasAreRemoved(t *testing.T) {
 	t.Parallel()
 	in := t.TempDir()

@@ -33,7 +33,7 @@ type building struct {
 // visitor is one caller: a user, an organization's key, or nobody.
 type visitor struct {
 	caller   snap.Caller
-	groups   []string // of a user, by ID; kept while they are unknown
+	groups   []string // of a user, by ID; none while they are unknown
 	disabled bool
 	secret   string
 	client   *api.Client
@@ -81,7 +81,7 @@ func check(rt *rapid.T, err error) {
 	}
 }
 
-// newBuilding makes two organizations of their own for one history.
+// newBuilding makes two organizations that only one history uses.
 func newBuilding(rt *rapid.T, c *cloudtest.Cloud, clock *clocktest.Clock, n int) *building {
 	b := &building{Cloud: c, clock: clock, groups: map[string]snap.Group{}}
 	ctx := context.Background()

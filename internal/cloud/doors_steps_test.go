@@ -152,7 +152,7 @@ func (b *building) share(rt *rapid.T) {
 	}
 }
 
-// until draws when a share ends; never is nil.
+// until draws when a share ends. If it never ends, until is zero and expires is nil.
 func (b *building) until(rt *rapid.T) (until time.Time, expires *time.Time) {
 	d := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 2 * time.Minute}).Draw(rt, "lasts")
 	if d == 0 {

@@ -226,7 +226,7 @@ func (b *building) tryAccess(rt *rapid.T, v *visitor, t *thing) {
 		case g.Audience.Kind() != snap.KindRecipients || v.caller.IsAdmin():
 			ways++
 		default:
-			outside = 1 // its owner sees that there are some, without their names
+			outside = 1 // the snapshot's owner sees one way for all other organizations, without their names
 		}
 	}
 	same(rt, "access", v, fmt.Sprint(report.People, len(report.Ways), report.User.Visible),

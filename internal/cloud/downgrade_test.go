@@ -18,8 +18,9 @@ import (
 // archiveSchema is the migration that a program must know to read an archived log.
 const archiveSchema = 25
 
-// A program from before the archive serves the database next to this one until the first lines are
-// archived. From then on it refuses to start, and names both versions.
+// A program that cannot read the archive of the audit log serves the database next to the current
+// program until the first lines are archived. From then on it refuses to start, and names its own
+// version and the schema that it needs.
 func TestOlderProgramRefusesAnArchivedLog(t *testing.T) {
 	t.Parallel()
 	program := olderProgram(t, archiveSchema)

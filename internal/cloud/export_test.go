@@ -17,7 +17,7 @@ import (
 // ClaimKey is the object that every object store has.
 const ClaimKey = claimKey
 
-// DeliverLease is how long a replica has a batch of deliveries.
+// DeliverLease is how long a replica holds the lease of a webhook to which it sends.
 const DeliverLease = deliverLease
 
 // Routes returns the patterns of every route that needs a caller, for tests
@@ -86,5 +86,5 @@ func (s *Service) BeginJobs(ctx context.Context) error { return s.telemetry.jobT
 // LogHandler returns the handler of the service's log.
 func LogHandler(c Log, w io.Writer) slog.Handler { return newLogHandler(c, w) }
 
-// ExampleOf is exampleOf, whose requests the tests send.
+// ExampleOf is exampleOf. The tests send its examples in requests.
 var ExampleOf = exampleOf

@@ -92,8 +92,9 @@ func FuzzDownloadToken(f *testing.F) {
 	})
 }
 
-// FuzzRange checks that the response to any ranges and conditions has exactly the bytes that it
-// announces (RFC 9110 section 14).
+// FuzzRange checks that any ranges and conditions (RFC 9110 section 14) get the whole snapshot,
+// bytes that it contains, or status 304 or 416. Of a response with several ranges it checks only
+// the size.
 func FuzzRange(f *testing.F) {
 	c := cloudtest.Start(f, cloudtest.Options{})
 	content := []byte(strings.Repeat("0123456789", 100))
@@ -195,8 +196,8 @@ func FuzzWebhookURL(f *testing.F) {
 	})
 }
 
-// FuzzForm checks that the token endpoint answers any form with tokens or an OAuth error (RFC 6749
-// section 5.2).
+// FuzzForm checks that the endpoints for tokens, device authorization and revocation refuse a form
+// only with an OAuth error (RFC 6749 section 5.2), never with a status of 500 or more.
 func FuzzForm(f *testing.F) {
 	for _, seed := range []string{
 		"grant_type=refresh_token&client_id=snapcli&refresh_token=crt_x",

@@ -23,7 +23,7 @@ func TestOpenAPIDocumentIsValid(t *testing.T) {
 	}
 }
 
-// A TypeScript client that is generated from the document does the main job.
+// A TypeScript client that is generated from the document can push, share, pull and unshare.
 func TestGeneratedTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -44,7 +44,7 @@ func TestGeneratedTypeScriptClient(t *testing.T) {
 	job.Env = append(os.Environ(), "BASE="+c.URL, "OWNER_KEY="+c.Key("alice@acme.test"),
 		"MEMBER_KEY="+c.Key("mia@acme.test"), "RECIPIENT_KEY="+c.Key("gail@globex.test"))
 	if out, err := job.CombinedOutput(); err != nil {
-		t.Errorf("the main job: %v\n%s", err, out)
+		t.Errorf("job.ts: %v\n%s", err, out)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestNoSecretIsKeptForAnIdempotencyKey(t *testing.T) {
 		"/snapshots/" + sn.ID + "/pull":    {"", http.StatusOK},
 		"/snapshots/" + plan.ID + "/parts": {`{"parts":[{"number":1,"crc64nvme":"AAAAAAAAAAA="}]}`, http.StatusOK},
 	}
-	for _, path := range slices.Sorted(maps.Keys(answers)) { // the one that is kept comes first
+	for _, path := range slices.Sorted(maps.Keys(answers)) { // /keys comes first: every search looks for its key too
 		tc := answers[path]
 		status, first := post(path, tc.body)
 		found := secret.FindStringSubmatch(first)

@@ -34,7 +34,7 @@ func hanging(t *testing.T) (url string, waiting *atomic.Int64) {
 	return s.URL, waiting
 }
 
-// numbers returns the numbers of the events that a receiver got, in that order.
+// numbers returns the numbers of the events that a receiver got, in the order of their arrival.
 func (r *receiver) numbers(t *testing.T) (all []int64) {
 	t.Helper()
 	r.mu.Lock()
@@ -290,7 +290,7 @@ func TestDeadWebhookIsDisabledAndReplayed(t *testing.T) {
 }
 
 // During a rotation both secrets sign; afterwards only the new one. A test message is sent at once,
-// also to a disabled webhook, and the number of test messages per minute is limited.
+// and the number of test messages per minute is limited.
 func TestRotateAndTestWebhook(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -32,8 +32,8 @@ func (s *site) levers() []*lever {
 	return levers
 }
 
-// user makes a user of acme who is not in the configuration, which each
-// process applies when it starts, and a key of theirs.
+// user makes a user of acme and a key of theirs. The user is not in the configuration, which each
+// process applies when it starts.
 func (s *site) user() (id int64, key store.Key, secret string) {
 	ctx := context.Background()
 	s.users++

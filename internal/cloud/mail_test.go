@@ -50,7 +50,8 @@ type delivered struct {
 	text     string
 }
 
-// newPostOffice starts an SMTP server that offers STARTTLS, or speaks TLS from the start.
+// newPostOffice starts an SMTP server that offers STARTTLS, speaks TLS from the start, or has no
+// TLS.
 func newPostOffice(t *testing.T, security string) *postOffice {
 	t.Helper()
 	p := &postOffice{password: mailPassword, caFile: filepath.Join(t.TempDir(), "ca.pem")}
@@ -256,8 +257,8 @@ func TestMailAddresses(t *testing.T) {
 	}
 }
 
-// A server that is down, refuses the address or does not know the password delays the mails and
-// loses none. The service starts without it, and check warns.
+// Mails wait, and none is lost, while the password file is missing, or the server refuses the
+// password or the address. The service starts without the file, and `snapcloud check` warns.
 func TestMailServerIsDown(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPostOffice(t, "starttls")
@@ -372,8 +373,8 @@ func TestMailIsRecognizedWhenSentAgain(t *testing.T) {
 	}
 }
 
-// The password is never sent to a server that offers no TLS or has another certificate, and a server
-// that never answers ends the attempt.
+// The password is never sent to a server that offers no TLS or has another certificate. If a server
+// never answers, the attempt ends.
 func TestMailNeedsTheRightServer(t *testing.T) {
 	t.Parallel()
 	plain, other := newPostOffice(t, ""), newPostOffice(t, "starttls")

@@ -121,8 +121,8 @@ func cells(owner, admin, pusher, group, recipient, recipientOwner, pipeline, age
 	}
 }
 
-// everyone is a row on no snapshot: the anonymous and the revoked are refused,
-// all others get want.
+// everyone is a row in which all callers get want, except that the anonymous, the revoked and the
+// expired are refused.
 func everyone(want string) map[string]string {
 	row := map[string]string{}
 	for _, c := range callers {
@@ -156,7 +156,7 @@ const pushBody = `{"target":"shop","name":"shop-x","type":"snapshot","engine":"s
 	`"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`
 
 // matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of rights, as statuses: route ×
-// caller. Routes that exist only below the user mount are tested in keys_test.go.
+// caller. TestOwnKeysAndSessions tests routes that exist only below the user mount.
 var matrix = map[string]struct {
 	body string
 	row  map[string]string

@@ -63,8 +63,8 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// TestMetricNames checks the names against the conventions of Prometheus: counters end with _total,
-// times are in seconds, sizes in bytes.
+// TestMetricNames checks the names against the conventions of Prometheus: counters, and no others,
+// end with _total, and histograms end with _seconds.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

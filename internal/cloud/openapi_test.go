@@ -130,7 +130,7 @@ func TestEveryExampleInTheOpenAPIDocument(t *testing.T) {
 	doc, operations := document(t, c)
 	for _, d := range operations {
 		if slices.Contains([]string{"complete", "delta", "received", "receipt"}, path.Base(d.path)) {
-			// an example cannot send the bytes or act for the other organization; see share_test.go,
+			// an example cannot send the bytes or act for the other organization; see full_test.go,
 			// rules_test.go, audit_tree_test.go, delta_test.go
 			continue
 		}

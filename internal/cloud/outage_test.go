@@ -18,8 +18,9 @@ import (
 )
 
 // PostgreSQL is stopped under load, stays down for a while, and starts again. Every acknowledged
-// change is in the log, once. Requests in the meantime get 503, the replica is alive and not ready,
-// and the service's log has one line for the beginning, one for each minute and one for the end.
+// change is in the audit log, once. Requests in the meantime get 503, the replica is alive and not
+// ready, and the service's log has one line for the beginning, one for each minute and one for the
+// end.
 func TestDatabaseGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	database, stop, start := servertest.StoppingPostgres(t)
@@ -125,7 +126,7 @@ func (w *outageWriters) write() {
 	}
 }
 
-// judge compares the log with the responses.
+// judge compares the audit log with the responses.
 func (w *outageWriters) judge(t *testing.T) {
 	t.Helper()
 	if err := w.wrong.Load(); err != nil {

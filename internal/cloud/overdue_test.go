@@ -96,7 +96,7 @@ func TestOverdueSnapshots(t *testing.T) {
 // hostileName is a snapshot's name that tries the markup, links and mentions of each chat.
 const hostileName = "@everyone [sign in](evil.test) `c` _i_ ~s~ &lt;!channel&gt; #h"
 
-// Messages to chats have their forms, and names in them are not markup.
+// Messages have the form of each chat program, and names in them are not markup.
 func TestChatMessages(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

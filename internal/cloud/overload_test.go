@@ -112,7 +112,8 @@ func (a reply) waits(t *testing.T, most int) {
 	}
 }
 
-// An export of the audit log takes as long as its client needs, like a download. Pages end.
+// An export of the audit log takes as long as its client needs, like a download. A page has a time
+// limit.
 func TestExportsHaveNoTimeLimit(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -272,7 +273,7 @@ func TestOverloadShedsAndRecovers(t *testing.T) {
 	late := gaveUp()
 	for range 2 {
 		if a := <-stuck; a.status != http.StatusOK && a.status != http.StatusConflict && !late {
-			t.Errorf("what had its place got %d", a.status)
+			t.Errorf("a request that was running before the overload got status %d", a.status)
 		}
 	}
 	for range 20 {
@@ -299,8 +300,8 @@ func (r *replica) within(most int64) {
 	}
 }
 
-// Thousands of clients that connect and send nothing, send a header byte by byte, or send a body
-// that never ends do not slow down other clients.
+// Thousands of clients that connect and then send nothing, or only half of a header, a body or a
+// form, do not keep the service from answering other clients.
 func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
 	t.Parallel()
 	for name, sends := range map[string]string{
@@ -458,7 +459,7 @@ func TestDownloadsMoveOrEnd(t *testing.T) {
 					_, err = io.CopyN(io.Discard, res.Body, 512<<10)
 				}
 				if err := <-ended; (err == nil) != tt.whole {
-					t.Errorf("the service sent all of it: %v", err)
+					t.Errorf("sending ended with %v; want all of it sent: %v", err, tt.whole)
 				}
 			})
 		})
@@ -495,7 +496,7 @@ func TestDeltasArriveOrEnd(t *testing.T) {
 					}
 				})
 				if err := <-ended; (err == nil) != tt.whole {
-					t.Errorf("the service received all of it: %v", err)
+					t.Errorf("receiving ended with %v; want all of it received: %v", err, tt.whole)
 				}
 				client.Close()
 				sending.Wait()

@@ -14,7 +14,8 @@ import (
 )
 
 // Two replicas work behind a pooler that gives every transaction another connection, from the first
-// migration on. Without the setting, the service does not start there.
+// migration on. Without the setting database.transaction_pooling, the database cannot be opened
+// there.
 func TestTransactionPooling(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

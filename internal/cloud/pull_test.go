@@ -62,7 +62,7 @@ func TestPresignedDownload(t *testing.T) {
 	}
 }
 
-// SPEC 3: effective immediately, even for a URL that was issued before.
+// SPEC 3: the end of access is effective immediately, even for a URL that was issued before.
 func TestRevocationReachesTheBytes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

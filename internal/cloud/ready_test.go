@@ -44,7 +44,8 @@ func TestReadinessIsTheDatabase(t *testing.T) {
 	ready(http.StatusServiceUnavailable, "unavailable", "unavailable")
 }
 
-// Requests for /readyz cost little, because no limit applies to them: they share one check a second.
+// No limit applies to requests for /readyz, so they must cost little: they share one check a
+// second.
 func TestReadinessIsChecked(t *testing.T) {
 	t.Parallel()
 	var checks atomic.Int64

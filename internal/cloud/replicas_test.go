@@ -58,8 +58,9 @@ type replica struct {
 	log    strings.Builder // whole only when the process has ended
 }
 
-// startReplica starts a process over a database and a blob folder, of the
-// service that people know by a public URL. more are further lines of its configuration.
+// startReplica starts a process of the service over a database and a blob folder. The parameter
+// public is the URL by which people know the service, and more has further lines of the
+// configuration.
 func startReplica(t *testing.T, database, dir, public string, more ...string) *replica {
 	t.Helper()
 	servertest.RequireServers(t, "processes of the service")
@@ -94,8 +95,8 @@ organizations:
 	return r
 }
 
-// start starts the process. While it was down, a caller's connection may have taken its port
-// briefly, so it tries again.
+// start starts the process. While the process was down, a caller's connection may have taken its
+// port briefly, so start tries again.
 func (r *replica) start() {
 	r.t.Helper()
 	r.mu.Lock()

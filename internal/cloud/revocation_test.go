@@ -19,11 +19,11 @@ import (
 	"snap/internal/store"
 )
 
-// Changes are effective immediately, with several replicas (SPEC 3, 5.3 rule 4). The org-wide
-// share, somebody's role, account, key or session, or the time of a share with another organization
-// lets them see a snapshot; once it has ended, no request that begins later, at any process, sees
-// it. Concurrent callers ask three processes over one PostgreSQL while one of the processes, and
-// then the database, is killed and restarted.
+// Changes are effective immediately, with several replicas (SPEC 3, 5.3 rule 4). Somebody can see a
+// snapshot because of the org-wide share, their role, account, key or session, or a share with
+// another organization that expires. Once that reason has ended, no request that begins later, at
+// any process, sees the snapshot. Concurrent callers ask three processes over one PostgreSQL while
+// one of the processes, and then the database, is killed and restarted.
 func TestRevocationIsImmediateAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	database, crash := servertest.CrashingPostgres(t)
@@ -86,7 +86,7 @@ type lever struct {
 
 	began         time.Time
 	mu            sync.Mutex
-	used          bool // of once
+	used          bool // mayEnd was called
 	operations    []porcupine.Operation
 	looks, writes int
 	wrong         []error
@@ -145,8 +145,8 @@ func (l *lever) write(r *replica, on bool) {
 		Call: int64(called), Return: int64(returned)})
 }
 
-// see looks for the snapshot through one of the doors. A look without a response has no result.
-// Only invalid credentials are ever asked to slow down.
+// see looks for the snapshot through one of the doors. A look without a response has no result. The
+// replicas limit only requests with invalid credentials, so the code rate_limited is a refusal.
 func (l *lever) see(r *replica, door int) {
 	called := time.Since(l.began)
 	err := l.look(r, door)
@@ -165,7 +165,7 @@ func (l *lever) see(r *replica, door int) {
 		Call: int64(called), Return: int64(returned)})
 }
 
-// change is an operation: to set the lever, or nil to look.
+// change is the input of an operation that sets the lever. A look has no input.
 type change struct{ on bool }
 
 // judge checks that the history is that of a single switch: every look sees the latest setting.

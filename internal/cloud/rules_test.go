@@ -202,8 +202,9 @@ func (r *receiver) answer(status int) {
 
 func allowPrivate(c *cloud.Config) { c.Webhooks.AllowPrivate = true }
 
-// Webhooks are signed as the Standard Webhooks specification says, report the five events, are
-// retried with increasing pauses under the same ID, and are finally given up.
+// Messages of webhooks are signed as the Standard Webhooks specification says, report pushes,
+// shares, unshares, pulls and deletions, are retried with increasing pauses under the same ID, and
+// are finally given up.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -10,8 +10,9 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// Owners and admins see the SCIM key of their organization with its expiry, also among unused keys,
-// and can revoke it. Nothing that SCIM reported counts after the key has ended by max_key_age.
+// Owners and admins see the SCIM key of their organization with its expiry, and can revoke it. A
+// key that was just used is not among the unused keys. Nothing that SCIM reported counts after the
+// key has ended by max_key_age.
 func TestSCIMKeysAreListedAndAge(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, c *cloudtest.Cloud) {

@@ -291,7 +291,7 @@ func TestSCIMRequestsOfEntra(t *testing.T) {
 }
 
 // TestSCIMAndSignIns: groups that SCIM reports for a person win over those of sign-ins, group by
-// group, and wait for people without an account.
+// group. A reported group may have members without an account.
 func TestSCIMAndSignIns(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, c *cloudtest.Cloud) {
@@ -323,7 +323,7 @@ func TestSCIMAndSignIns(t *testing.T) {
 		must(t, err)
 		p.do("PATCH", "/Groups/"+eng, patched(`{"op": "remove", "path": "members"}`), 204)
 		signIn("mia@acme.test")
-		for _, k := range keys { // nobody reports, so none of it counts
+		for _, k := range keys { // without a key nobody reports, so no report counts
 			if k.Kind == snap.SCIMKey {
 				must(t, c.Store.RevokeOrgKey(t.Context(), org.ID, k.ID))
 			}

@@ -218,7 +218,7 @@ func (s *secretsOnTheWire) watch(next http.Handler) http.Handler {
 	})
 }
 
-// lockedBuffer is a log that several write to.
+// lockedBuffer is a log that several goroutines write to.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

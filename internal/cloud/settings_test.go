@@ -62,7 +62,7 @@ func TestChangesOfTheConfigurationAreLines(t *testing.T) {
 	})
 }
 
-// A rule that may now reach a private address is a change that the log shows.
+// A trust rule that may now reach a private address is a change that the audit log shows.
 func TestTrustOfAPrivateIssuerIsRecorded(t *testing.T) {
 	t.Parallel()
 	public := cloud.Trust{Name: "ci", Type: "oidc", Issuer: "https://ci.test", Scopes: []snap.Scope{snap.ScopePull}}

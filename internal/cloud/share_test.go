@@ -106,7 +106,7 @@ func TestSharesWidenAndNarrowAtOnce(t *testing.T) {
 			t.Fatalf("%s: seen by %q, want %q", step.name, got, step.want)
 		}
 	}
-	const ended = 4 // all but the one that was unshared twice
+	const ended = 3 // the second unshare, and the one after the share's end, ended nothing
 	page, err := alice.Audit(ctx, api.AuditOptions{Snapshot: sn.ID, Action: snap.AuditUnshared})
 	if err != nil || len(page.Items) != ended {
 		t.Errorf("%d lines about shares that were ended, %v", len(page.Items), err)
@@ -172,7 +172,8 @@ func TestRecipientLearnsNoMoreThanItMay(t *testing.T) {
 	}
 }
 
-// DESIGN 3: invalid input is refused only after all checks of permissions.
+// DESIGN 3: a share that is not possible is refused with the code of its cause, and leaves no
+// share.
 func TestShareRefusals(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -296,7 +297,7 @@ func TestBadInput(t *testing.T) {
 		"unknown parameter": {"GET", api.MountAgent + "/snapshots?targt=shop", "", 400, snap.CodeInvalid},
 		"body after blanks": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share", strings.Repeat(" ", 2000) +
 			`{"group_id":"eng"}`, 400, snap.CodeInvalid},
-		"body of another": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share",
+		"body of another route": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share",
 			`{"group_id":"eng"}`, 400, snap.CodeInvalid},
 		"missing field": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{}`, 400, snap.CodeInvalid},
 		"no JSON":       {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{`, 400, snap.CodeInvalid},
@@ -368,8 +369,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// RFC 9110 section 8.3.1: media types have no case. Other media types are
-// refused with a code of its own.
+// RFC 9110 section 8.3.1: media types have no case. Media types other than JSON are refused with
+// the code for media types.
 func TestMediaTypes(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -12,7 +12,7 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// SPEC 2.1: the fields of a snapshot in its table, and the meaning of Shared. A name is
+// SPEC 2.1: the fields in that section's table for a snapshot, and the meaning of Shared. A name is
 // <target>-<timestamp>.
 func TestSnapshotFields(t *testing.T) {
 	t.Parallel()
@@ -38,8 +38,7 @@ func TestSnapshotFields(t *testing.T) {
 	}
 }
 
-// SPEC 2.2 and 4.1: a group share is a group's ID; GET /org/sso/groups is where
-// IDs are found.
+// SPEC 2.2 and 4.1: a group share names a group by its ID; GET /org/sso/groups lists the IDs.
 func TestGroupShares(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -85,8 +84,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// SPEC 4.3: the login client finds the auth service and its client ID without
-// signing in.
+// SPEC 4.3: the login client finds the auth service and its own client ID without signing in.
 func TestAuthDiscovery(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -129,7 +129,7 @@ func testTraces(t *testing.T, o cloudtest.Options, below ...string) {
 }
 
 // TestTracesOfOthersAreNotForced: neither a client's sampled flag nor the ID of its trace makes the
-// service record a trace that its own share leaves out. A share of 0 records none.
+// service record a trace that tracing.sample leaves out. A sample of 0 records none.
 func TestTracesOfOthersAreNotForced(t *testing.T) {
 	t.Parallel()
 	for _, share := range []string{"0", "0.000000001"} {
@@ -167,7 +167,8 @@ func testTracesAreNotForced(t *testing.T, share string) {
 	}
 }
 
-// TestTracingDelaysNoRequest: a collector that is down delays no request.
+// TestTracingDelaysNoRequest: a request succeeds while the collector is down, and the log line of
+// the request names its trace.
 func TestTracingDelaysNoRequest(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer

@@ -192,7 +192,7 @@ func sameHeaders(a, b http.Header) bool {
 }
 
 // Forms count only from our own pages: with the browser's token, from this origin, in this session.
-// No page can be framed, and none has anything inline.
+// No page can be framed, and none has an inline script or style.
 func TestFormsAndHeadersAreThoseOfTheSignInPages(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -500,9 +500,9 @@ func TestPagesStaySmall(t *testing.T) {
 	v.get("/console/keys?keys=25").must(t, http.StatusOK, "a key of mine")
 }
 
-// A page that only reads is checked once, for all its requests. A form that ends its own session
-// shows nothing more, even though it was admitted, and neither does the next page. A link from
-// another site opens every page.
+// A page that only reads authenticates its caller once, for all its requests to the API. After a
+// form has ended the session that sent it, neither the response nor the next page shows data,
+// although the form was admitted. A link from another site opens every page.
 func TestPagesAfterTheirOwnSignOut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -103,8 +103,8 @@ func TestSizesAreOfOneOrganization(t *testing.T) {
 	}
 }
 
-// The page of a snapshot has its card and says why the person sees it, for everybody who may see
-// it.
+// The page of a snapshot says why the person sees it. It has the snapshot's card, except for people
+// of another organization if the share does not include the tables.
 func TestSnapshotsPage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -214,8 +214,8 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	}
 }
 
-// The owner gets a request on the list, on the page of the requests and on the snapshot's page, and
-// answers it there.
+// The owner sees a request on the list, on the page of the requests and on the snapshot's page, and
+// answers it on either page.
 func TestRequestsForAccessAreAnswered(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
@@ -340,7 +340,8 @@ func TestShareBoxShowsPeople(t *testing.T) {
 	}
 }
 
-// The chosen snapshots are shared, unshared and deleted together; a deletion is confirmed.
+// The chosen snapshots are shared, unshared and deleted together. The person must confirm an
+// unshare and a deletion.
 func TestManySnapshotsAreChanged(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{Config: func(o *cloud.Config) {

@@ -3,9 +3,10 @@
 // manual. An oracle compares the results: the database's own dump program for the definitions, and
 // queries for the rows.
 //
-// `make corpus` unpacks the packages and runs these tests. SNAP_CORPUS names their folders,
-// SNAP_CORPUS_SERVERS the servers, such as "postgres mysql-9.7", and SNAP_CORPUS_MORE further
-// schemas, such as "postgres=/tmp/structure.sql".
+// `make corpus` unpacks the Debian packages with the schemas, downloads Go modules with more, and
+// runs these tests. SNAP_CORPUS names the folders of both, SNAP_CORPUS_SERVERS the servers, such as
+// "postgres mysql-9.7", and SNAP_CORPUS_MORE further schemas, such as
+// "postgres=/tmp/structure.sql".
 package corpus
 
 import (
@@ -159,8 +160,8 @@ var (
 	wouldHold = regexp.MustCompile(`: decide .*; (\S+) would work\n`)
 )
 
-// masked masks a snapshot by the rules that the program proposes. Afterwards, kept columns are
-// equal, and the other columns have no original value that a leak scan would find.
+// masked masks a snapshot by the rules that the program proposes. Afterwards, kept columns have the
+// same values as before, and the other columns have no original value that a leak scan would find.
 func masked(t *testing.T, a *local.Agent, d database, whole local.Snapshot, want state, load func(string,
 	local.Snapshot) (state, bool)) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")

@@ -152,7 +152,7 @@ func (d database) extra(t testing.TB) string {
 		}
 		all = append(all, fmt.Sprint(d.query(t, "SELECT oid, md5(lo_get(oid)) FROM pg_largeobject_metadata ORDER "+
 			"BY oid")))
-	case "mysql": // a subset has no history
+	case "mysql": // the history of rows, which a subset does not have
 		for _, r := range d.query(t, "SELECT concat('`', TABLE_NAME, '`') FROM information_schema.TABLES WHERE "+
 			"TABLE_SCHEMA = database() AND TABLE_TYPE = 'SYSTEM VERSIONED' ORDER BY 1") {
 			all = append(all, r[0]+fmt.Sprint(d.query(t, "SELECT *, row_start, row_end FROM "+r[0]+" FOR "+
@@ -255,8 +255,9 @@ func difference(want, got string) string {
 // fewRows is the size below which chance decides a share.
 const fewRows = 30
 
-// partOf fails unless got is a subset of a database: its rows, whole foreign keys, and the share of
-// each table, except for rows that a foreign key forces.
+// partOf fails unless got is a subset of the source: it has only rows of the source, every foreign
+// key finds its row, and each table has about its share of rows, apart from rows that a foreign key
+// forces.
 func partOf(t testing.TB, what string, d database, from, got state, percent float64) {
 	t.Helper()
 	from.schema, got.schema = counter.ReplaceAllString(from.schema, ""), counter.ReplaceAllString(got.schema, "")

@@ -13,7 +13,7 @@ type project struct {
 	servers string   // kinds of servers: postgres, mysql, sqlite
 	files   []string // patterns below the folder of the packages or modules, in the order to run
 	replace []string // pairs of texts: the placeholders of an installer, and their values
-	only    string   // the one server that the schema is for, if others refuse it
+	only    string   // how the names of the servers begin that accept the schema; empty: all
 }
 
 const (

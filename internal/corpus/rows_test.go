@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// perTable is the number of rows that are tried for each table. Shares of fewer rows are left to
-// chance.
+// perTable is the number of rows that are tried for each table. It is more than fewRows, below
+// which a table's share is not checked.
 const perTable = 48
 
 // rowMaker inserts generated rows.

@@ -206,8 +206,9 @@ func TestShortRows(t *testing.T) {
 	}
 }
 
-// TestRowsOfStatements checks that short rows of INSERT statements grow inside, before their
-// parenthesis, although the lines with the columns lead back to the first statement.
+// TestRowsOfStatements checks that the delta is small if each short row of INSERT statements gets a
+// value before its closing parenthesis, although the lines with the columns, which repeat, lead the
+// writer back to the first statement.
 func TestRowsOfStatements(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(6, 6))
@@ -238,7 +239,7 @@ func TestTablesThatGrewAndMoved(t *testing.T) {
 	servertest.Thorough(t)
 	r := rand.New(rand.NewPCG(7, 7))
 	var before, after [2][]string
-	for table, rows := range []int{110_000, 10_000} { // near is as long as 104,000 rows
+	for table, rows := range []int{110_000, 10_000} { // nearBytes is as long as about 104,000 rows
 		for i := range rows {
 			row := fmt.Sprintf("(%d,'%064x',%d", i, r.Uint64(), r.IntN(1_000_000))
 			before[table] = append(before[table], row+"),\n")
@@ -304,8 +305,8 @@ func TestWriterReturnsFromTheEnd(t *testing.T) {
 	}
 }
 
-// TestDeltaGivesTheResult checks the contract for any two files: of lines, of pages, and of
-// arbitrary bytes.
+// TestDeltaGivesTheResult checks that applying the delta between any two files gives the second
+// one: files of lines, of pages, and of arbitrary bytes.
 func TestDeltaGivesTheResult(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -386,8 +387,8 @@ func TestNothingWrongIsAResult(t *testing.T) {
 	})
 }
 
-// TestLimits checks that writing a useless delta ends early, that a file that cannot be
-// rebuilt has no delta, and that a canceled context ends the work.
+// TestLimits checks that writing a useless delta ends early, and that a canceled context ends the
+// work.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	base, result := pack(t, snap.Postgres, "base", joined(rows(9000, 1))), pack(t, snap.Postgres, "result",
@@ -592,7 +593,8 @@ func TestNearbyFollows(t *testing.T) {
 	}
 }
 
-// FuzzApply checks that applying any delta ends, and that the result is right or refused.
+// FuzzApply checks that applying any delta ends, and writes no more bytes than its header
+// announces.
 func FuzzApply(f *testing.F) {
 	old := rows(300, 1)
 	base, result := pack(f, snap.Postgres, "base", joined(old)), pack(f, snap.Postgres, "result", joined(changed(old)))
@@ -634,7 +636,8 @@ type dbTable struct {
 	pages   [][][]string
 }
 
-// histories returns how many histories TestHistories runs: SNAP_HISTORIES, or a hundred.
+// histories returns how many histories TestHistories runs: SNAP_HISTORIES, or a hundred, or 20 with
+// -short.
 func histories() int {
 	if n, err := strconv.Atoi(os.Getenv("SNAP_HISTORIES")); err == nil {
 		return n
@@ -727,7 +730,8 @@ func (h *history) insert(t *dbTable, n int) {
 	}
 }
 
-// change updates, deletes and inserts rows of a table, or all of them.
+// change updates, deletes and inserts some rows of a table, or updates all its rows and inserts
+// some.
 func (h *history) change() {
 	t := h.table()
 	percent := rapid.SampledFrom([]int{0, 1, 5, 100}).Draw(h.T, "percent")
@@ -841,7 +845,7 @@ func (h *history) build() {
 	h.keep(p)
 }
 
-// buildOlder takes a snapshot like an older version, whose encoder has no number.
+// buildOlder takes a snapshot as an older version of the program does, whose encoder has no number.
 func (h *history) buildOlder() {
 	h.build()
 	n := len(h.built) - 1
@@ -1114,8 +1118,8 @@ func (h *history) deliver() {
 	}
 }
 
-// TestSameIsReported checks for every engine that equal sections are reported as unchanged, and only
-// if no byte differs.
+// TestSameIsReported checks for PostgreSQL and SQLite that equal sections are reported as
+// unchanged, and only if no byte differs.
 func TestSameIsReported(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

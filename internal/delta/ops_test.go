@@ -11,7 +11,8 @@ import (
 	"snap"
 )
 
-// TestLineRanges checks that a range that ends before a newline is found, also where blocks divide it.
+// TestLineRanges checks that the end of a range is found if a newline determines it, also where
+// blocks divide the range.
 func TestLineRanges(t *testing.T) {
 	t.Parallel()
 	text := []byte("(1,2),\n(31,'four'),\n\n(5);\nb\n\nlast\n")
@@ -43,8 +44,8 @@ func TestLineRanges(t *testing.T) {
 	}
 }
 
-// TestOperationsAreEncoded checks that encoded operations are decoded unchanged, and that nothing
-// else is accepted as an operation.
+// TestOperationsAreEncoded checks that encoded operations are decoded unchanged, and that a number
+// out of range is refused.
 func TestOperationsAreEncoded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -76,7 +77,7 @@ func TestOperationsAreEncoded(t *testing.T) {
 	for _, odd := range []uint64{2*maxShort + 3, 2*maxShort + 5, 1<<51 - 1, 1<<51 + 2} {
 		b := binary.AppendVarint(binary.AppendUvarint([]byte{0}, odd), 0)
 		if _, err := decodeOps(b, 1, 0); err == nil {
-			t.Errorf("%d bytes are a range", odd)
+			t.Errorf("%d is accepted as a range", odd)
 		}
 	}
 }

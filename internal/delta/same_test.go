@@ -46,7 +46,7 @@ func TestUnchangedBlocksAreCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		if block != nil {
-			all.Write(after[all.Len():][:n]) // the file's checksum is compared below
+			all.Write(after[all.Len():][:n]) // the whole file is compared below
 			continue
 		}
 		compressed++

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -247,7 +246,7 @@ func FuzzUnseal(f *testing.F) {
 		var b bytes.Buffer
 		err = Apply(t.Context(), &b, inner, opened, r)
 		if err == nil && !bytes.Equal(b.Bytes(), result.bytes) || int64(b.Len()) > result.Size {
-			t.Error(fmt.Errorf("%d bytes of %d, error %w", b.Len(), result.Size, err))
+			t.Errorf("%d bytes of %d, error %v", b.Len(), result.Size, err)
 		}
 	})
 }

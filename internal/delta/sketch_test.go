@@ -37,8 +37,7 @@ func encoded(t testing.TB, s *Sketch) *Sketch {
 	return &read
 }
 
-// The estimate is close to the share that was changed, regardless of the position of the change in
-// the rows.
+// The estimate is close to the share of rows that were changed at random places.
 func TestSketchEstimatesHowMuchIsNew(t *testing.T) {
 	t.Parallel()
 	const rows = 100_000

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A column has enough samples if it has the limit of them, or if they are large.
+// A column has enough samples if their number is the limit, or if they are large.
 func TestEnoughSamples(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int]int{10: 200, 300 << 10: 4, 8 << 20: 1} {

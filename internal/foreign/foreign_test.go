@@ -8,8 +8,8 @@ import (
 	"snap/internal/sanitize"
 )
 
-// Reading any file ends without a panic, and every setting that was not converted is reported with
-// its line.
+// Reading any file ends without a panic, and every report about a setting that was not converted
+// has a reason.
 func FuzzForeign(f *testing.F) {
 	f.Add([]byte("targets:\n  a: {snapshot: {src_url: 'sqlite:///a'}}\n"))
 	f.Add([]byte("dump: {pg_dump_options: {dbname: \"host=h dbname='a b' user=\\\\'\"}, transformation: [{name: t, " +
@@ -36,7 +36,7 @@ func FuzzForeign(f *testing.F) {
 	})
 }
 
-// An alias that repeats itself is refused and not followed to the end.
+// Aliases that expand to ten billion values are refused and not followed to the end.
 func TestAliasBomb(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -151,8 +151,8 @@ func TestTargetNames(t *testing.T) {
 	}
 }
 
-// Only a reference with a default is reported: like snapcli's own, one with a message requires the
-// variable.
+// Only a reference with a default is reported. A reference with a message requires the variable, as
+// snapcli's own references do.
 func TestReferencesThatRequireAVariable(t *testing.T) {
 	t.Parallel()
 	for reference, left := range map[string]int{"${H}": 0, "${H?set it}": 0, "${H:?set it}": 0, "${H-db}": 1,

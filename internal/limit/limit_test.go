@@ -39,9 +39,9 @@ func replicas(t *testing.T, c *clocktest.Clock, n int) (all []*limit.Limiter, ta
 	return all, takes
 }
 
-// However requests are spread over replicas, the limit holds for all of them together, except for a
-// twentieth each; a flood is not a flood of writes; and a refused client is let in again after the
-// announced time.
+// However requests are spread over replicas, the limit holds for all replicas together, give or
+// take a twentieth of it for each replica; a flood of requests is not a flood of writes; and a
+// refused client is let in again after the announced time.
 func TestLimitIsShared(t *testing.T) {
 	t.Parallel()
 	const rate, n, flood = 200, 3, 3000
@@ -139,7 +139,7 @@ func TestLimitWithoutDatabase(t *testing.T) {
 	}
 }
 
-// Invented addresses take a bounded amount of memory, and attempts that were counted in the
+// Invented addresses take a bounded amount of memory, and requests that were counted in the
 // database stay counted.
 func TestLimitForgets(t *testing.T) {
 	t.Parallel()

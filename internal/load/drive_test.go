@@ -63,8 +63,8 @@ func kinds() (all []string) {
 	return all
 }
 
-// drive lets every worker send one request after the other, to all replicas in turn, and prints
-// each response with its time.
+// drive lets every worker send one request after the other, to all replicas in turn, and prints a
+// summary of the response times.
 func drive(text string) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -257,7 +257,7 @@ func (w *worker) form(client *http.Client, to string, form url.Values, out any) 
 
 var csrf = regexp.MustCompile(`name="csrf_token" value="([^"]+)"`)
 
-// begin signs in as a person does (RFC 8628), and reads the first listing.
+// begin signs in as a person does (RFC 8628), and lists the snapshots that the worker uses.
 func (w *worker) begin() error {
 	base := w.o.URLs[0]
 	var device struct {
@@ -314,7 +314,7 @@ func (w *worker) begin() error {
 	return w.readOne()
 }
 
-// readOne lists the snapshots that the worker may see, and reads one of them.
+// readOne lists the snapshots that the worker may see, and chooses one that it can share.
 func (w *worker) readOne() error {
 	for _, filter := range []string{"all", "mine"} {
 		w.own = ""

@@ -1,10 +1,10 @@
-// Package load measures how much load the whole service can carry: the requests a second, and how
-// long they take, of a realistic mix over many snapshots, on SQLite and on PostgreSQL with one
-// replica and with three. It also measures the sizes of database and processes. Service, database,
-// object store and clients are separate processes. There are 100 organizations. Half of the
-// snapshots belong to one of them, which is the hot one: first only its people send requests, then
-// one person of each of the others. Half of the shares expire, and the hot organization's shares
-// and unshares go to a webhook.
+// Package load measures how much load the whole service can carry: how many requests of a realistic
+// mix over many snapshots it answers in a second, and how long they take, on SQLite and on
+// PostgreSQL with one replica and with three. It also measures the sizes of database and processes.
+// Service, database, object store and clients are separate processes. There are 100 organizations.
+// Half of the snapshots belong to one of them, which is the hot one: first only its people send
+// requests, then one person of each of the others. Half of the shares expire, and the hot
+// organization's shares and unshares go to a webhook.
 //
 //	SNAP_LOAD_SNAPSHOTS=1000000 go test -run '^$' -bench Load -benchtime 1x ./internal/load
 //
@@ -78,7 +78,7 @@ func strangers() (all []person) {
 }
 
 // BenchmarkLoad prints a table for each crowd, with a row for each kind of request and three
-// columns for each way to run the service, and the disk space of the whole.
+// columns for each way to run the service, and the sizes of the databases.
 func BenchmarkLoad(b *testing.B) {
 	n := number("SNAP_LOAD_SNAPSHOTS", fewSnapshots)
 	l := &lab{B: b, program: build(b), dir: b.TempDir()}
@@ -337,7 +337,7 @@ func show(snapshots int, c crowd, results []result) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// percentile returns the time within which this share of them was answered.
+// percentile returns the time within which this share of the requests was answered.
 func percentile(sorted []time.Duration, share float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

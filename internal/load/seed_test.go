@@ -18,9 +18,9 @@ import (
 	"snap"
 )
 
-// seed fills the database of a service: n snapshots of skewed owners and
-// targets, a tenth shared org-wide, a fifth with a group, one in a thousand with
-// another organization. A thousand objects are the bytes of all.
+// seed fills the database of a service: n snapshots of skewed owners and targets, a tenth shared
+// org-wide, a fifth with a group, one in a thousand with another organization. All snapshots share
+// the bytes of a thousand objects.
 func (l *lab) seed(s site, n int) {
 	began := time.Now()
 	for _, p := range l.serve(s, 1) { // makes organizations, users and groups

@@ -22,8 +22,8 @@ type attack struct {
 	victim  func(t *testing.T) victim
 	hostile func(v victim) string // the author's SQL
 
-	// texts are parts of the dump of the database calm, each with its replacements, which are tried
-	// one at a time.
+	// calm is the SQL of a database without attacks. texts are parts of its dump, each with its
+	// replacements, which are tried one at a time.
 	calm     string
 	texts    map[string][]string
 	fit      func(text string, n int) []byte // pads a text to n bytes
@@ -32,7 +32,8 @@ type attack struct {
 	harmless bool                            // even if loaded as the user's own snapshot
 
 	// does are the keys of the victim's state that change if the hostile database is loaded as the
-	// user's own, and works are the texts that then change anything.
+	// user's own, and works are the replacements in texts that change the state if they are loaded
+	// as the user's own.
 	does  func(v victim) []string
 	works []string
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // No masked value equals the original of any row, sampled or not. The originals have 3,000
-// addresses and all names of the lists.
+// addresses and all first names of the mask's list.
 func TestMasksAvoidAllOriginals(t *testing.T) {
 	t.Parallel()
 	originals := func(mask string, i int) string { return sanitize.Example(mask, fmt.Sprint(i)) }

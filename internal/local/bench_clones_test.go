@@ -20,12 +20,13 @@ import (
 )
 
 // BenchmarkClones clones and resets a database of mixed tables. In the same run it loads the same
-// snapshot and runs other programs, and it reports the time of a clone or reset as a share of theirs.
-// Each figure is the best of the rounds, whose steps alternate. Then the program itself creates its
-// first clone, which loads the template, then one clone, a reset, a run from a warm pool and many
-// clones at once. The benchmark reports the time of each and the maximum memory. SNAP_BENCH_DATABASE
-// and SNAP_BENCH_ROUNDS are those of [BenchmarkPostgres]. SNAP_BENCH_CLONES is the number of clones
-// created at once (50 by default, 0 for none).
+// snapshot and runs other programs, and it reports the time of a clone as a share of the times of a
+// load, of a reset and of each program. Each figure is the best of the rounds, whose steps
+// alternate. Then the program itself creates its first clone, which loads the template, then one
+// clone, a reset, a run from a warm pool and many clones at once. The benchmark reports the time of
+// each and the maximum memory. SNAP_BENCH_DATABASE and SNAP_BENCH_ROUNDS are those of
+// [BenchmarkPostgres]. SNAP_BENCH_CLONES is the number of clones created at once (50 by default, 0
+// for none).
 func BenchmarkClones(b *testing.B) {
 	size := fromEnv("SNAP_BENCH_DATABASE", 100)
 	b.Run("postgres", func(b *testing.B) {

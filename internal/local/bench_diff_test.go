@@ -417,7 +417,7 @@ func unpackTo(b *testing.B, snapshot, path string) {
 	}
 }
 
-// added returns how many bytes zstd needs for the rows whose ID is at least first, as text.
+// added returns how many bytes zstd needs for the text of the rows with IDs >= first.
 func (d *deltaBench) added(b *testing.B, first int) int64 {
 	b.Helper()
 	var size byteCount

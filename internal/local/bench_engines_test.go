@@ -57,7 +57,7 @@ func (p *peerBench) run(b *testing.B) {
 		for range fromEnv("SNAP_BENCH_ROUNDS", 3) {
 			p.measure(b, "build", func() { p.bytes["build"] = p.act(b, "build", "").Size })
 			p.peers(b, "build/")
-			p.measure(b, "load", func() { p.act(b, "load", "") }) // the peers load this snapshot, not the sanitized one
+			p.measure(b, "load", func() { p.act(b, "load", "") }) // before sanitize: the peers load originals too
 			p.peers(b, "load/")
 			p.measure(b, "sanitize", func() { p.act(b, "sanitize", p.rules) })
 			all, err := p.Snapshots(shopTarget)

@@ -148,8 +148,8 @@ func (s *cloneShop) onlyTemplate(t *testing.T, when string) {
 	}
 }
 
-// If a clone or its template does not fit on the disk, the clone is refused with one sentence before
-// anything is written.
+// If a clone or its template does not fit on the disk, the clone is refused with one sentence, and
+// its name stays free.
 func TestCloneOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newCloneShop(t, snap.SQLite, "")

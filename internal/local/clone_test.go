@@ -435,7 +435,7 @@ func TestRunsTakeWarmClones(t *testing.T) {
 	})
 }
 
-// Each refusal names its cause in one sentence, and leaves nothing behind.
+// Each refusal has the code of its cause, and leaves no clone behind.
 func TestCloneRefusals(t *testing.T) {
 	t.Parallel()
 	s := newCloneShop(t, snap.SQLite, "")
@@ -458,7 +458,7 @@ func TestCloneRefusals(t *testing.T) {
 		"an ID that is not here":       {shopTarget, CloneOptions{Snapshot: "snap_7h2k9m"}, snap.CodeNotFound},
 		"no masked one":                {shopTarget, CloneOptions{Type: snap.TypeSanitized}, snap.CodeNotFound},
 		"more than the limit":          {shopTarget, CloneOptions{Name: "m", Count: 20}, snap.CodeQuota},
-		"one of several names in use":  {shopTarget, CloneOptions{Name: "used", Count: 1}, snap.CodeConflict},
+		"a name in use, with a count":  {shopTarget, CloneOptions{Name: "used", Count: 1}, snap.CodeConflict},
 		"a target without a snapshot":  {"bare", CloneOptions{}, snap.CodeNotFound},
 		"production without snapshots": {"marked", CloneOptions{}, snap.CodeNotFound},
 	} {
@@ -492,8 +492,8 @@ func TestCloneRefusals(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A SQLite clone that is in use is not reset. A branch of a clone that is being written to waits or
-// reports that. The branch has everything that was committed to the origin's log.
+// A SQLite clone that is in use is not reset. A branch has everything that was committed to the
+// origin's log.
 func TestSQLiteClonesInUse(t *testing.T) {
 	t.Parallel()
 	s := newCloneShop(t, snap.SQLite, "")
@@ -580,7 +580,8 @@ func TestStoppedClonesLeaveNothing(t *testing.T) {
 	})
 }
 
-// The environment has the variables of psql and mysql, and no others of the same kind.
+// The environment has the variables of psql or mysql for a clone, and none that name another
+// database.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

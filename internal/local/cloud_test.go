@@ -171,7 +171,7 @@ func TestPullReplacesADamagedCopy(t *testing.T) {
 	intact(t, a, s.Name)
 }
 
-// Two snapshots with the same name from different people both stay.
+// Two snapshots with the same name from different machines both stay.
 func TestPullKeepsAnotherSnapshotOfTheName(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -311,9 +311,8 @@ func TestPushAndPullChoose(t *testing.T) {
 	}
 }
 
-// SPEC 5.3, rule 2: a hidden snapshot behaves like one that does not exist. A
-// pulled snapshot of a colleague is pushed only if it is named. A load uses it if
-// it arrived last.
+// A pulled snapshot of a colleague is pushed only if it is named. A load uses it if it arrived
+// last.
 func TestPushTakesOwnAndLoadTakesTheLast(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -388,6 +387,7 @@ func TestPullWithAReadOnlyConfiguration(t *testing.T) {
 	}
 }
 
+// SPEC 5.3, rule 2: a hidden snapshot behaves like one that does not exist.
 func TestPullOfWhatMayNotBeSeen(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -696,9 +696,9 @@ func (w *deltaWorld) live(accident *atomic.Value) {
 	}
 }
 
-// TestInterruptedCounting presses Ctrl-C while a push compares the file with the previous snapshot, and
-// while it counts the rows that changed. The snapshot is in the cloud by then, so its card must be
-// there too, and the machine must know its ID.
+// TestInterruptedCounting presses Ctrl-C while a push compares the file with the previous snapshot,
+// and while it counts the rows that changed. In the second case the snapshot is already in the
+// cloud, so its card must be there too, and the machine must know its ID.
 func TestInterruptedCounting(t *testing.T) {
 	t.Parallel()
 	w := &deltaWorld{t: t, shop: newShop(t), there: machine(t), client: cloudtest.Start(t,

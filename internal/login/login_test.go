@@ -187,8 +187,8 @@ func TestTornAnswer(t *testing.T) {
 	}
 }
 
-// U6: slow_down makes every later wait 5 s longer, plus a fifth; an interval in the response is
-// honored; nonsense intervals do no harm.
+// U6: slow_down makes the interval 5 s longer, and each wait is a fifth longer than the interval.
+// An interval in the response is honored. Nonsense intervals do no harm.
 func TestSlowDown(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

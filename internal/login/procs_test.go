@@ -116,8 +116,8 @@ func (d *desk) child(kill int) {
 	}
 }
 
-// linger lets a few microseconds pass, so that the kill hits the refresh at any place. It does not
-// wait for anything.
+// linger lets up to a few milliseconds pass, so that the kill hits the refresh at any place. It
+// does not wait for anything.
 func linger() {
 	for range rand.IntN(2_000_000) {
 		_ = rand.Uint32()

@@ -13,8 +13,8 @@ import (
 	"snap/internal/login"
 )
 
-// U9, U17: an access token is refreshed by this machine's clock. If many want it at once, one of them
-// asks and the others use its result.
+// U9, U17: an access token is refreshed when it has expired by this machine's clock. If many
+// callers want it at once, one of them asks and the others use its result.
 func TestRefreshIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -38,7 +38,7 @@ func TestRefreshIsDoneOnce(t *testing.T) {
 	}
 	for _, token := range tokens {
 		if token != tokens[0] || token == first.AccessToken {
-			t.Fatal("the processes have different tokens, or the old one")
+			t.Fatal("the callers have different tokens, or the old one")
 		}
 	}
 	if me, err := d.me(); err != nil || me.Email != "mia@acme.test" {

@@ -141,7 +141,7 @@ type failing struct{ Page }
 
 func (failing) Fail() (string, error) { return "", errors.New("failed") }
 
-// Times are in the clock's zone, and next to how far away they are.
+// Times are shown in the clock's zone, each with its distance from now.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	tokyo := time.FixedZone("JST", 9*60*60)

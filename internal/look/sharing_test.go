@@ -40,8 +40,8 @@ func TestEndOf(t *testing.T) {
 	}
 }
 
-// Many groups are searched: those that the snapshot is shared with come first, and then only some
-// of the others.
+// A share box lists the groups that the snapshot is shared with. Of the other groups that match the
+// search, it lists a limited number and counts the rest.
 func TestManyGroupsAreSearched(t *testing.T) {
 	t.Parallel()
 	b := ShareBox{Search: "team-1"}
@@ -51,13 +51,13 @@ func TestManyGroupsAreSearched(t *testing.T) {
 			Name: "team-" + time.Duration(i).String()})
 	}
 	b.splitGroups(groups, []api.GroupShare{{GroupID: groups[5].GroupID, Name: groups[5].Name}})
-	if len(b.Shared) != 1 || len(b.Others) != GroupsShown || b.More == 0 || b.Total != 2000 {
+	if len(b.Shared) != 1 || len(b.Others) != GroupsShown || b.More != 1111-GroupsShown || b.Total != 2000 {
 		t.Errorf("%d shared, %d others, %d more of %d", len(b.Shared), len(b.Others), b.More, b.Total)
 	}
 }
 
-// The form of an end offers the exact end that the share has first, and no field of it has a value
-// that the form refuses to send.
+// The first choice in the form for a share's end is exactly the end that the share has. No field of
+// the form has a value that the form refuses to send.
 func TestEndInPlaceIsExact(t *testing.T) {
 	t.Parallel()
 	end := at("2026-11-22T10:00:07Z").Add(25 * time.Millisecond)

@@ -41,7 +41,7 @@ func TestBackUpAndRestoreOnFullDisks(t *testing.T) {
 }
 
 // A transfer whose source has no room for the mark that it was moved says that everything was
-// copied, and that the service must not start at the source.
+// copied. The service starts at the destination.
 func TestTransferFromAFullDisk(t *testing.T) {
 	t.Parallel()
 	small := servertest.SmallDisk(t, 16<<20)

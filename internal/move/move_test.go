@@ -287,7 +287,7 @@ func find(t *testing.T, dir, key string) string {
 	return found[0]
 }
 
-// damage turns one bit of a file.
+// damage flips one bit of a file.
 func damage(t *testing.T, file string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -384,7 +384,7 @@ func TestBackUpMeetsADeletion(t *testing.T) {
 	s := seed(t, c, 20)
 	slices.SortFunc(s.shared, func(a, b api.Snapshot) int { return strings.Compare(a.ID, b.ID) })
 	alice, last := c.As("alice@acme.test"), s.shared[len(s.shared)-1] // objects are copied in the order of their keys
-	var once sync.Once                                                // the copier of one object waits until it is gone
+	var once sync.Once                                                // copying waits until last is deleted
 	b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir},
 		move.Progress{Objects: func(int64, int64, int64) {
 			once.Do(func() {
@@ -474,7 +474,7 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 				t.Error("a damaged database was put in place")
 			}
 			_, err = cloud.New(ctx, cloud.Config{DataDir: to, PublicURL: "http://127.0.0.1:1"}, cloud.Options{})
-			if name != "manifest" { // the restore did not begin
+			if name != "manifest" { // with a damaged manifest, the restore did not begin
 				is(t, err, snap.CodeUsage, "restore")
 			}
 		})

@@ -55,7 +55,7 @@ func TestClockChanges(t *testing.T) {
 		"half an hour, twice": {"45 1 * * *", "Australia/Lord_Howe", "2026-04-04T00:00:00Z", "04T14:45 05T15:15"},
 		"a gap at midnight":   {"0 0 * * *", "Africa/Cairo", "2026-04-23T12:00:00Z", "23T22:00 24T21:00"},
 		"in the expression":   {"CRON_TZ=Asia/Kolkata 0 3 * * *", "UTC", "2026-01-10T12:00:00Z", "10T21:30 11T21:30"},
-		"hourly over an hour ": {"0 0-4 * * *", "Europe/Berlin", "2026-10-24T21:30:00Z",
+		"hourly over a repeated hour": {"0 0-4 * * *", "Europe/Berlin", "2026-10-24T21:30:00Z",
 			"24T22:00 24T23:00 25T00:00 25T02:00 25T03:00"},
 		"hourly over a gap": {"0 0-4 * * *", "Europe/Berlin", "2026-03-28T22:30:00Z",
 			"28T23:00 29T00:00 29T01:00 29T02:00"},

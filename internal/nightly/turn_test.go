@@ -105,8 +105,9 @@ func (w *world) turn(t *testing.T, dir string, task Task) {
 	}
 }
 
-// Over 200 kills at every point, no night is run twice and none is lost: each is in the record as
-// done, as failed with a problem, or as missed in the run after it; and each pushed one copy at most.
+// With over 200 kills at random points, no night is run twice and none is lost: each is in the
+// record as done, as failed with a problem, or as missed in the run after it; and each pushed one
+// copy at most.
 func TestKilledRunsAreNeitherLostNorDoubled(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -122,7 +123,7 @@ func TestKilledRunsAreNeitherLostNorDoubled(t *testing.T) {
 			w.until = w.chance.IntN(24) - 4
 			w.turn(t, dir, task)
 		}
-		for range 3 * maxKills { // nothing happens to the last run
+		for range 3 * maxKills { // nothing kills the last run
 			w.until = -1
 			w.turn(t, dir, task)
 		}
@@ -186,7 +187,7 @@ func TestMissedNightsAreCaughtUpOnce(t *testing.T) {
 	}
 }
 
-// A run that was killed three times is given up, and so is one whose successor is due.
+// A run that was killed four times is given up, and so is one whose successor is due.
 func TestKilledRunsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	apart := map[string]time.Duration{"killed four times": 0, "the next is due": 24 * time.Hour}

@@ -60,7 +60,7 @@ func TestCheckTriesEverything(t *testing.T) {
 			if url == "" {
 				removalFails(t, config, dir)
 			}
-			left, err := filepath.Glob(filepath.Join(dir, "data", "blobs", "*", "check.*"))
+			left, err := filepath.Glob(filepath.Join(dir, "data", "blobs", "objects", "??", "check.*"))
 			if err != nil || len(left) > 0 {
 				t.Errorf("check left %v behind, %v", left, err)
 			}
@@ -68,8 +68,8 @@ func TestCheckTriesEverything(t *testing.T) {
 	}
 }
 
-// TestCheckReadsTheKeys: check fails with another key_encryption_key than the one that encrypted the
-// keys of the service, with which the service would not start.
+// TestCheckReadsTheKeys: check fails if key_encryption_key is not the key that encrypted the keys
+// of the service. The service would not start with it.
 func TestCheckReadsTheKeys(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "snapcloud.yaml")

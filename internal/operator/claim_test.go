@@ -36,7 +36,7 @@ func TestClaimAfterALostDatabase(t *testing.T) {
 	}
 	code, _, stderr := run(t, config, "serve")
 	if code != snap.ExitUsage || !strings.Contains(stderr, "snapcloud claim --from "+before) {
-		t.Fatalf("exit code %d, want to be told of claim:\n%s", code, stderr)
+		t.Fatalf("exit code %d, want a hint that names claim:\n%s", code, stderr)
 	}
 	if code, stdout, _ := run(t, config, "check"); code != snap.ExitUnreachable ||
 		!strings.Contains(stdout, "FAIL  storage        the object store belongs to an earlier service at "+before) {

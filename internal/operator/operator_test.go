@@ -91,8 +91,8 @@ func TestMistypedCommands(t *testing.T) {
 	}
 }
 
-// TestListenIsChecked: the address of --listen has the same rules as the setting listen, so local
-// users are not served to other machines by mistake.
+// TestListenIsChecked: the address of --listen has the same rules as the setting listen, so a
+// service with local users is not open to other machines by mistake.
 func TestListenIsChecked(t *testing.T) {
 	t.Parallel()
 	for listen, want := range map[string]string{"0.0.0.0:0": "allow_local", "nowhere": `listen "nowhere"`} {
@@ -134,7 +134,7 @@ func TestTablesAreClean(t *testing.T) {
 }
 
 // TestEmptyFlags: if a script forgets to set a variable, no key without an expiry is created, and
-// no other backup is restored.
+// the newest backup is not restored by mistake.
 func TestEmptyFlags(t *testing.T) {
 	t.Parallel()
 	config := configure(t, "127.0.0.1:8080")
@@ -270,7 +270,7 @@ func dataDir(t *testing.T, config string) string {
 	return string(regexp.MustCompile(`(?m)^data_dir: (.*)$`).FindSubmatch(text)[1])
 }
 
-// A restart loses nothing, and a shutdown lets a running response finish.
+// A service that is stopped ends with exit code 0. After a restart, it responds as before.
 func TestServeStopsGracefullyAndComesBack(t *testing.T) {
 	t.Parallel()
 	address := servertest.Address(t)
@@ -317,7 +317,7 @@ func TestServeStopsGracefullyAndComesBack(t *testing.T) {
 	}
 }
 
-// firstLine forwards the first line that says that the service is serving, and drops the rest.
+// firstLine writes a newline to w when the service says that it is serving, and drops all output.
 type firstLine struct {
 	w    io.Writer
 	done bool

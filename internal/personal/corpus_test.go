@@ -47,8 +47,8 @@ func corpus(t testing.TB) []labeled {
 	return all
 }
 
-// heldOut reports whether a project was not looked at while the words were tuned.
-// These are the projects whose names have a checksum divisible by three.
+// heldOut reports whether a project was not looked at while the word lists were tuned. These are
+// the projects whose names have a checksum divisible by three.
 func heldOut(project string) bool { return crc32.ChecksumIEEE([]byte(project))%3 == 0 }
 
 // figures is the result of a measurement.
@@ -119,11 +119,10 @@ func (f *figures) note(l labeled, finding Finding) {
 	}
 }
 
-// The columns of fifty public schemas are judged well enough from names and types
-// alone, with 12 rows and with 600. A third of the projects was held out while the
-// words were tuned, and both parts must meet the same bounds. The same person
-// labeled both parts and wrote the first words. The held-out part therefore only
-// shows that the words were not fitted to single columns.
+// The columns of fifty public schemas are judged well enough from names and types alone, and also
+// with 12 and with 600 rows. A third of the projects was held out while the words were tuned, and
+// both parts must meet the same bounds. The same person labeled both parts and wrote the first
+// words. The held-out part therefore only shows that the words were not fitted to single columns.
 //
 // One finding in the held-out part led to a change. A text key of a session was
 // kept because its values were hexadecimal digits.

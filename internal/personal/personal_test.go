@@ -44,8 +44,8 @@ func TestPersonalNamesAreNeverKept(t *testing.T) {
 	}
 }
 
-// Codes, numbers and lists whose names indicate personal data are never kept, even if a shorter word
-// of the name is technical.
+// Codes, numbers and columns of lookup tables whose names indicate personal data are never kept,
+// even if a shorter word of the name is technical.
 func TestCodesAndNumbersAreNeverKept(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"things reset_code text", "things enrollment_code varchar(10)", "things code text",

@@ -47,8 +47,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestPasswordIsCanceled stops a program that ignores the interrupt together with the command that
-// needs it.
+// TestPasswordIsCanceled: a program that ignores the interrupt is stopped when the command that
+// needs the password is canceled.
 func TestPasswordIsCanceled(t *testing.T) {
 	t.Parallel()
 	started := filepath.Join(t.TempDir(), "started")

@@ -111,7 +111,8 @@ func TestWaitingIsCanceled(t *testing.T) {
 	}
 }
 
-// TestSilentServer: the error of a sign-in that takes too long does not blame the server.
+// TestSilentServer: the error of a sign-in that takes too long does not say that the server ended
+// the connection.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	s := servertest.StartSSH(t)

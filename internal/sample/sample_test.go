@@ -92,7 +92,7 @@ func TestDataIsSoundAndRealistic(t *testing.T) {
 	}
 }
 
-// TestMask checks that the script leaves no personal data.
+// TestMask checks that MaskSQL leaves no personal data.
 func TestMask(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("sqlite", "file:"+copyOf(t, write(t, small)))

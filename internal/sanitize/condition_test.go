@@ -174,7 +174,8 @@ func TestConditionsIgnoreTheFormOfTexts(t *testing.T) {
 	})
 }
 
-// A row with a padded value gets the mask of the rule, and not the one in else.
+// A row whose padded value may meet the condition gets the mask of the rule, and not the one in
+// else.
 func TestPaddedValuesAreMasked(t *testing.T) {
 	t.Parallel()
 	c := people()

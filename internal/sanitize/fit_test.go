@@ -126,8 +126,8 @@ func TestConstantOfASet(t *testing.T) {
 	}
 }
 
-// The mask key turns a text that is not ASCII into hexadecimal digits, and few of these fit into a
-// short column.
+// The mask named key turns a text that is not ASCII into hexadecimal digits, and few of these fit
+// into a short column.
 func TestKeyOfShortTexts(t *testing.T) {
 	t.Parallel()
 	for sample, fits := range map[string]bool{"MÜ1234": false, "MU1234": true} {
@@ -190,7 +190,7 @@ func TestProposalsHold(t *testing.T) {
 	}
 }
 
-// The mask key is a permutation: different values of one form stay different.
+// The mask named key is a permutation: different values of one form stay different.
 func TestKeyIsAPermutation(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -237,7 +237,7 @@ func TestKeyIsAPermutation(t *testing.T) {
 	}
 }
 
-// The mask key gives an integer and the same digits in a text equal results.
+// The mask named key gives an integer and the same digits in a text equal results.
 func TestKeyOfNumbersInTexts(t *testing.T) {
 	t.Parallel()
 	ofType := func(name string) engine.Mask {

@@ -126,7 +126,7 @@ func TestLocator(t *testing.T) {
 	}
 }
 
-// A permutation of all values of a form turns other values into every original. That is not a leak.
+// A permutation of all values of a form makes each original from another value. That is not a leak.
 // It is a leak if the original was part of the value that was masked, or if a pattern assembled it.
 func TestCoincidencesAreNoLeaks(t *testing.T) {
 	t.Parallel()
@@ -177,7 +177,8 @@ func TestCoincidencesAreNoLeaks(t *testing.T) {
 	}
 }
 
-// Values that SQL did not remove from their own column are not leaks. The others are.
+// Values that SQL left in their own column are not leaks in other columns. Values that SQL removed
+// from their own column are.
 func TestLocatorAfterSQL(t *testing.T) {
 	t.Parallel()
 	c := engine.Contents{Tables: []engine.Shape{{Name: "person",
@@ -382,7 +383,7 @@ func TestLongOriginals(t *testing.T) {
 	}
 }
 
-// The error for a rule does not try the mask key on long values, because that takes very long.
+// misfit does not try the mask named key on long values, because that takes very long.
 func TestKeyOfLongValues(t *testing.T) {
 	t.Parallel()
 	c := &column{typ: personal.ParseType("text"), samples: []string{strings.Repeat("abc123", 1<<20)}}

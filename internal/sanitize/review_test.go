@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A review changes only the mask names that are decided. The drafted file of any schema can be
-// reviewed.
+// A review replaces only the mask names that are decided, and removes their suggestions from the
+// comments.
 func TestReview(t *testing.T) {
 	t.Parallel()
 	const text = `# äöü: mine

@@ -100,7 +100,7 @@ keep: ["visit.person"]
 	}
 }
 
-// A rule that depends on the row and cannot be used is refused. The error names its line.
+// A rule that depends on the row and cannot be used is refused.
 func TestRowMasksFit(t *testing.T) {
 	t.Parallel()
 	const unique = "its values must stay unique"

@@ -137,8 +137,8 @@ func TestBadRulesNameThePlace(t *testing.T) {
 	}
 }
 
-// The result of every mask depends only on the key and the value, hides the value,
-// and fits the column's length.
+// The result of every mask depends only on the key and the value. The results of hash, email and
+// name fit the column's length.
 func TestMasksAreDeterministic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The result of a mask without settings for a value never changes. Otherwise masked snapshots of
-// one release could not be joined with those of the next.
+// A mask without settings never changes its result for a value. Otherwise masked snapshots of one
+// release could not be joined with those of the next.
 func TestMasksStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for names, want := range map[string]string{

@@ -10,8 +10,7 @@ import (
 	"snap"
 )
 
-// TestAllowedExpressions prints parsed expressions, and parses that text to the same
-// tree again.
+// TestAllowedExpressions parses expressions and checks how they are written.
 func TestAllowedExpressions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -196,8 +195,8 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseExpr checks that an accepted string is written as a single expression that parses to the
-// same tree, and that a tree is unchanged after JSON.
+// FuzzParseExpr checks that the text of an accepted expression, if it can be parsed, is written in
+// the same way again, and that the expression is still allowed after JSON.
 func FuzzParseExpr(f *testing.F) {
 	for _, seed := range []string{"a = 1", "now()", "'x'::text", "CASE WHEN a THEN b END", "x'00'", "a in (1)", "-1",
 		"not a is null"} {

@@ -11,7 +11,7 @@ import (
 	"snap/internal/store"
 )
 
-// allowed fails for an error that is not a mistake of the client, with a word of RFC 7644.
+// allowed fails unless the error is a mistake of the client and has a scimType (RFC 7644).
 func allowed(t *testing.T, err error) {
 	t.Helper()
 	var e *Error

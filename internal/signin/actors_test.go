@@ -11,7 +11,8 @@ import (
 	"snap/internal/store"
 )
 
-// lines returns acme's audit log since a line, as "action by", without repetitions.
+// lines returns the lines of acme's audit log after a line, as "ACTION by ACTOR", sorted and
+// without repetitions. last is the number of the newest line.
 func (h *house) lines(since int64) (all []string, last int64) {
 	h.t.Helper()
 	org, err := h.store.OrgBySlug(h.t.Context(), "acme")

@@ -291,7 +291,7 @@ func TestExchangeRefusals(t *testing.T) {
 		},
 		"a weak RSA key of the issuer": func(c *ci, claims map[string]any) string {
 			c.change(func() { c.weak, _ = rsa.GenerateKey(rand.Reader, 1024) })
-			return weakly(c, claims)
+			return c.signedAs(jose.RS256, c.weak, "weak", claims)
 		},
 		"altered claims": func(c *ci, claims map[string]any) string {
 			parts := strings.Split(c.token(claims, "one"), ".")
@@ -325,13 +325,6 @@ func TestExchangeRefusals(t *testing.T) {
 func encoded(claims map[string]any) string {
 	text, _ := json.Marshal(claims)
 	return base64.RawURLEncoding.EncodeToString(text)
-}
-
-// weakly signs claims with the issuer's weak key. Libraries refuse to, so the signature is
-// nonsense: the key must already be missing.
-func weakly(c *ci, claims map[string]any) string {
-	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"weak"}`))
-	return header + "." + encoded(claims) + "." + base64.RawURLEncoding.EncodeToString(make([]byte, 128))
 }
 
 // TestExchangeTokensOnce: a token works once, on any replica, however many try at the same time.
@@ -410,8 +403,8 @@ func TestIssuerKeys(t *testing.T) {
 	exchangedOf(t, h.exchange(c.token(c.github(), "two")))
 }
 
-// TestIssuerAddressIsGuarded: neither the issuer nor the keys that it names are fetched from a
-// private address, unless the rule allows it.
+// TestIssuerAddressIsGuarded: an issuer at a private address is not read, unless the rule allows
+// it. Keys are not read from a jwks_uri that is not a web address.
 func TestIssuerAddressIsGuarded(t *testing.T) {
 	t.Parallel()
 	clock := newClock()

@@ -124,7 +124,8 @@ func TestEveryCharacterSet(t *testing.T) {
 	})
 }
 
-// sameBytes compares up to most rows of the columns of every character set.
+// sameBytes checks that the columns of every character set have the first values of oddTexts. The
+// parameter most limits the number of rows.
 func sameBytes(t *testing.T, url, column string, most int) {
 	t.Helper()
 	db, _ := openURL(t, url)

@@ -15,8 +15,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// The description of a database without programs recreates the same database: the server shows every
-// table exactly like the original.
+// The description of a database, without its programs, recreates the tables: the server shows each
+// table like the original, except the tables that have programs.
 func TestDescribedTablesAreTheSame(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -105,7 +105,8 @@ func shown(t testing.TB, c *sql.Conn, table string) string {
 		"SHOW CREATE TABLE "+quote(table)), "\n"), quote(place)+".", ""), "$2"), "")
 }
 
-// For a database with every kind of object, the data is restored and all other objects are listed.
+// From the description of a database with every kind of object, the tables are recreated, and all
+// other objects are listed.
 func TestEverythingIsDescribedOrNamed(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -32,7 +32,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzDumpLines checks that an invented dump is either read or refused.
+// FuzzDumpLines checks that any line of a dump is either read or refused.
 func FuzzDumpLines(f *testing.F) {
 	for _, seed := range []string{"INSERT INTO `a` (`b`,`c`) VALUES\n", "INSERT INTO `a``b` (`c`) VALUES\n",
 		"(1,'x\\'y',NULL)", "('", "()", "(_binary 'x')", "(1,'a''b')", "INSERT INTO `"} {

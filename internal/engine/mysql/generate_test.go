@@ -182,7 +182,8 @@ func (s *sketch) rows(name string, columns []column, names []string) {
 	}
 }
 
-// programs creates routines, events and packages, each with settings of its own.
+// programs creates routines, events and packages, some of them with unusual settings of the
+// session.
 func (s *sketch) programs() {
 	if s.maybe("settings") {
 		s.WriteString("SET NAMES latin1, sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES', time_zone = " +

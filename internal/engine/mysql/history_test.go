@@ -13,8 +13,7 @@ import (
 )
 
 // versioned creates system-versioned tables with a history: a table with a hidden period, a table
-// with a named period, a partitioned table, and a table with transaction ids, whose history no
-// server can restore.
+// with a named period, and a partitioned table.
 const versioned = "CREATE TABLE hidden (id INT PRIMARY KEY, v VARCHAR(20), n INT WITHOUT SYSTEM VERSIONING, UNIQUE " +
 	"KEY (v)) WITH SYSTEM VERSIONING;\n" +
 	"INSERT INTO hidden VALUES (1, 'one', 1), (2, 'two', 2); UPDATE hidden SET v = 'three' WHERE id = 1; DELETE FROM " +
@@ -27,6 +26,7 @@ const versioned = "CREATE TABLE hidden (id INT PRIMARY KEY, v VARCHAR(20), n INT
 	"(PARTITION p0 HISTORY, PARTITION pn CURRENT);\n" +
 	"INSERT INTO parted VALUES (1, 1); UPDATE parted SET v = 2; UPDATE parted SET v = 3;\n"
 
+// counting creates a table with transaction IDs, whose history no server can restore.
 const counting = "CREATE TABLE counting (id INT PRIMARY KEY, v INT, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW " +
 	"START, e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING;\n" +
 	"INSERT INTO counting (id, v) VALUES (1, 1); UPDATE counting SET v = 2;\n"
@@ -61,8 +61,7 @@ func TestHistoryNotTransactional(t *testing.T) {
 }
 
 // A dump includes the history of system-versioned tables. The history can be moved between servers
-// whose latest times are in 2038 and in 2106. If a history cannot be included, the build reports
-// it.
+// whose latest times are in 2038 and in 2106.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	for _, servers := range [][2]string{{"mariadb", "mariadb"}, {"mariadb", "mariadb-11.8"},
@@ -87,6 +86,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// If a history cannot be included, the build reports it. MySQL cannot load a dump with a history.
 func TestHistoryThatCannotBeTaken(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.MariaDB(t)
@@ -115,8 +115,8 @@ func TestHistoryThatCannotBeTaken(t *testing.T) {
 	}
 }
 
-// Masks also apply to old versions of rows, and only to their own columns. A plan
-// need not name a period.
+// Masks also apply to old versions of rows, and only to their own columns. A plan need not cover
+// the columns of a period.
 func TestHistoryIsMasked(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.MariaDB(t)

@@ -98,8 +98,8 @@ func testForeignDumps(t *testing.T, server string) {
 	}
 }
 
-// Packages are replaced too, with every degree of trust, although older versions of MariaDB support
-// packages only in Oracle mode.
+// Packages are replaced too, if the dump is the user's own or from the user's organization,
+// although older versions of MariaDB support packages only in Oracle mode.
 func TestPackagesAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"mariadb", "mariadb-11.8"} {
@@ -153,7 +153,7 @@ func sameData(t *testing.T, from, to string, d *schema.Schema) {
 
 // state returns everything on a server that a foreign snapshot must not change: other databases,
 // accounts, rights and settings, as a session in the database prod sees them, and the content of
-// another database.
+// the destination.
 func state(t *testing.T, root *sql.Conn, to string) string {
 	t.Helper()
 	all := []string{}
@@ -458,8 +458,8 @@ func hostileDescriptions() map[string]schema.Schema {
 	return all
 }
 
-// FuzzLiterals checks that every accepted row is written as a list of the same number of literals,
-// which is parsed unchanged again.
+// FuzzLiterals checks that every accepted row is rewritten with one literal for each column, and
+// that rewriting the result does not change it.
 func FuzzLiterals(f *testing.F) {
 	for _, row := range hostileRows() {
 		f.Add([]byte(row[strings.Index(row, "\n")+1:]))

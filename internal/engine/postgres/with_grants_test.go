@@ -13,8 +13,8 @@ import (
 )
 
 // TestWithGrants builds a database with grants of every kind, and compares them after loads of all
-// kinds. A role that is missing is named before anything is restored, and a snapshot from elsewhere
-// grants nothing.
+// kinds. The error about a missing role has the statement that creates it, and a snapshot from
+// elsewhere grants nothing.
 func TestWithGrants(t *testing.T) {
 	t.Parallel()
 	from, admin := servertest.Postgres(t), servertest.Postgres(t)

@@ -21,8 +21,8 @@ const checkedSchema = `PRAGMA page_size = 1024;
 	INSERT INTO w SELECT v, n FROM a; INSERT INTO s SELECT n, v FROM a; INSERT INTO f SELECT v FROM a WHERE id < 40;
 	CREATE TABLE big (b); INSERT INTO big VALUES (zeroblob(9000)), (zeroblob(5000)); DELETE FROM a WHERE id % 3 = 0;`
 
-// The parallel checks find exactly the faults that PRAGMA integrity_check finds, in files with wrong
-// bytes anywhere.
+// The parallel checks refuse exactly the files that PRAGMA integrity_check refuses. The files have
+// wrong bytes anywhere.
 func TestChecksAddUpToIntegrityCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func TestChecksAddUpToIntegrityCheck(t *testing.T) {
 		}
 		one, several := sound(t, path, 1), sound(t, path, 3)
 		if one != several {
-			t.Errorf("round %d: integrity_check says %v, and the checks at a time %v", round, one, several)
+			t.Errorf("round %d: sound for integrity_check: %v, for the parallel checks: %v", round, one, several)
 		}
 		found[one]++
 	}
@@ -95,7 +95,7 @@ func TestCollationsOfAProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(to); err != nil || !bytes.Equal(got, b) {
-			t.Errorf("the file is another (%v)", err)
+			t.Errorf("the loaded file has other bytes (%v)", err)
 		}
 	}
 }

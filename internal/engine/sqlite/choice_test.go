@@ -36,7 +36,8 @@ INSERT INTO log VALUES (1); INSERT INTO orders (customer, log) VALUES (1, 1), (2
 INSERT INTO "Odd.Name" VALUES (1, 1); INSERT INTO words VALUES ('hello');
 `
 
-// chooseInto dumps chosen objects, loads them, and returns the definitions and rows of the result.
+// chooseInto dumps chosen objects and restores them with every degree of trust. It returns the
+// definitions in the last result, and the information about the dump.
 func chooseInto(t *testing.T, from string, o engine.Options) (objects []string, info engine.Info) {
 	t.Helper()
 	var b bytes.Buffer

@@ -29,8 +29,8 @@ func loadAs(t testing.TB, path string, d engine.Dump, trust engine.Trust) error 
 	return s.Swap(t.Context(), false)
 }
 
-// rowsOfDescribed returns every row of the described tables with the kinds of its
-// values, and the numbers of the rows.
+// rowsOfDescribed returns every row of the described tables with its rowid and the kinds of its
+// values.
 func rowsOfDescribed(t testing.TB, path string, s *schema.Schema) []string {
 	t.Helper()
 	db, err := open(path, "ro")
@@ -59,8 +59,8 @@ func rowsOfDescribed(t testing.TB, path string, s *schema.Schema) []string {
 	return all
 }
 
-// Every kind of file can be loaded as data: with the same rows and types, the same settings, and the
-// same description except for the programs.
+// Every kind of file can be loaded as data: with the same rows and types, the same settings, as
+// many tables, the same sequences, and no programs.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 	kinds := kindsOfFiles()
@@ -215,7 +215,7 @@ func TestForeignSearchOfAView(t *testing.T) {
 	}
 }
 
-// A load does not replace a default that it leaves out with NULL.
+// A load that leaves out a default refuses rows that need it, and does not give them NULL.
 func TestForeignRowsWithoutTheirDefault(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -263,7 +263,7 @@ func TestForeignWithoutDescription(t *testing.T) {
 	}
 }
 
-// A snapshot of the user's own organization is loaded completely, after the check.
+// A snapshot of the user's own organization is loaded completely, after the check of its statements.
 func TestOursIsComplete(t *testing.T) {
 	t.Parallel()
 	for name, script := range kindsOfFiles() {

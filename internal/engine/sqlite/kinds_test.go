@@ -10,8 +10,8 @@ import (
 	"snap/internal/engine"
 )
 
-// Every kind of SQLite file is restored unchanged, also by rules that keep everything: encodings,
-// layouts, journals, virtual tables, and values that are not valid text.
+// Every kind of SQLite file is restored unchanged, also after a masking that keeps everything:
+// encodings, layouts, journals, virtual tables, and values that are not valid text.
 func TestEveryKindOfFile(t *testing.T) {
 	t.Parallel()
 	for name, script := range kindsOfFiles() {

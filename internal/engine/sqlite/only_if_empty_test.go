@@ -22,7 +22,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 	d, _ := dumped(t, from)
 	const theirs = "CREATE TABLE theirs (a); INSERT INTO theirs VALUES (7);"
 	for name, c := range map[string]struct {
-		before, meanwhile string // SQL; "" is an empty file, and - is no file
+		before, meanwhile string // SQL; "" writes an empty file, and - does nothing
 		refused           string
 	}{
 		"still missing":      {"-", "-", ""},

@@ -13,7 +13,7 @@ import (
 	"snap/internal/schema"
 )
 
-// TestRefill replaces the rows of some tables, without their triggers, and changes nothing if a
+// TestRefill replaces the rows of some tables without running triggers, and changes nothing if a
 // foreign key would not hold.
 func TestRefill(t *testing.T) {
 	t.Parallel()

@@ -31,8 +31,7 @@ func makeDB(t testing.TB, path, text string) {
 	}
 }
 
-// contents returns the schema and every row of every table, row numbers
-// included, as text.
+// contents returns the schema and every row of every table as text.
 func contents(t testing.TB, path string) []string {
 	t.Helper()
 	db, err := open(path, "ro")
@@ -212,7 +211,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// A dump does not contain deleted rows on free pages, and Scrub removes all of them.
+// A dump does not contain the deleted rows on free pages, and Scrub removes all deleted rows.
 func TestNothingDeletedRemains(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

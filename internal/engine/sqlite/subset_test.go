@@ -181,7 +181,8 @@ func TestSubsetConditionsThatAreWrong(t *testing.T) {
 	}
 }
 
-// The error for a subset whose foreign keys differ from those in the manifest has both results.
+// If the check of a subset's foreign keys does not return the result in the manifest, the error has
+// both results.
 func TestForeignKeysOfASubsetAreCompared(t *testing.T) {
 	t.Parallel()
 	db, err := open(filepath.Join(t.TempDir(), "subset.db"), "rwc")

@@ -1,5 +1,5 @@
 // Sends the forms and follows the links with these attributes without loading a new page.
-//   data-fragment  send it this way
+//   data-fragment  send the form or follow the link in this way
 //   data-live      send the form while the user types
 //   data-first     click the first match of this selector in the response when the form was sent with Enter
 //   data-toggle    show the other state immediately, and revert it on failure

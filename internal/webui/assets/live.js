@@ -21,7 +21,8 @@ export function live() {
 }
 
 // listen opens the stream if the page is visible, and closes it otherwise, because a browser opens
-// only six connections to this server for all its tabs together. It returns whether it opened it.
+// only six connections to this server for all its tabs together. listen returns whether it opened
+// the stream.
 function listen() {
   if (document.hidden) close();
   if (document.hidden || events) return false;

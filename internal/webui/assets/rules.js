@@ -51,8 +51,8 @@ function press(event, row, button) {
   button.form.requestSubmit(button);
 }
 
-// After a decision on a column, the focus moves to the next undecided column, and after a decision
-// on a group to the next undecided group.
+// After a decision on a column, the focus moves to the next undecided column or group, and after a
+// decision on a group to the next undecided group.
 document.addEventListener("placed", (event) => {
   if (event.detail.id !== "review" || !from) return;
   const all = rows();

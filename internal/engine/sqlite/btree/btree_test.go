@@ -181,8 +181,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A row that claims to have 2 GB does not use that much memory. The test is not parallel, because
-// it measures the memory of the whole process.
+// A row that claims to have 16 MiB does not use that much memory, and one that claims more is
+// refused. The test is not parallel, because it measures the memory of the whole process.
 func TestHugeRow(t *testing.T) {
 	data := file(t, "PRAGMA page_size = 512; CREATE TABLE t (v); INSERT INTO t VALUES (zeroblob(2000000))")
 	leaf := data[512:1024]
