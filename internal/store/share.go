@@ -409,7 +409,7 @@ func (s *Store) recordReceipt(ctx context.Context, tx *sql.Tx, sn snap.Snapshot,
 		Detail: snap.AuditDetail{Target: sn.Target, Organization: d.Organization, Expires: d.Expires}})
 }
 
-// ungrant deletes a grant. If it was live, ungrant records its end in the audit log.
+// ungrant deletes a grant. It records the end in the audit log.
 func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
 	d snap.AuditDetail) (ended bool, err error) {
 	ended, err = changed(tx.ExecContext(ctx,
