@@ -8,8 +8,8 @@ import (
 )
 
 // Values that differ only in case get the same mask if the database compares them without case, as
-// with citext, NOCASE and MySQL's collations. Unique columns stay unique, and references stay the
-// same. The table that refers to the other's unique keys is loaded before it.
+// with citext, NOCASE and MySQL's collations. Unique columns stay unique, and references still
+// match. The table a_visit, which refers to the unique keys of person, comes first by name.
 func TestCollationsAreRespected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ driver, before, text string }{
@@ -36,7 +36,7 @@ func TestCollationsAreRespected(t *testing.T) {
 				FOREIGN KEY (code) REFERENCES person (code), FOREIGN KEY (email) REFERENCES person (email))`,
 				"TYPE", c.text))
 			var people, visits []string
-			for i := range 400 { // all codes of two letters, in mixed case
+			for i := range 400 { // different codes of two letters, in mixed case
 				code := fmt.Sprintf("%c%c", 'a'+i/20, 'A'+i%20)
 				people = append(people, fmt.Sprintf("('%s', '%s.%d@real.example')", code, code, i))
 				visits = append(visits, fmt.Sprintf("(%d, '%s', '%s.%d@REAL.example')", i, strings.ToUpper(code),

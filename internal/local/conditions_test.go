@@ -8,8 +8,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// A rule with else: keep masks every row for which a server could call the condition true, however
-// the server writes the values.
+// A rule with `else: keep` masks every row for which a server could call the condition true,
+// however the server writes the values.
 func TestConditionsMaskWhatServersCallEqual(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, driver string }{{"sqlite", "sqlite"}, {"postgres", "pgx"},

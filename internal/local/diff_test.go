@@ -16,7 +16,7 @@ import (
 // diffServer is a kind of database in which SQL computes the expected differences.
 type diffServer struct {
 	name, driver string
-	text         string // the type of a column with text that distinguishes all values
+	text         string // the type of a text column whose collation distinguishes all values
 	url          func(t *testing.T, dir string) (url, dsn string)
 	tables       int
 }
@@ -40,7 +40,7 @@ func diffServers() []diffServer {
 
 // TestDiffIsWhatSQLSays compares the counts for 1,000 randomly changed random tables with those
 // that the databases compute. The SQL is like EXCEPT, but written as sums over groups, which also
-// count equal rows.
+// count duplicate rows.
 func TestDiffIsWhatSQLSays(t *testing.T) {
 	t.Parallel()
 	for _, server := range diffServers() {
@@ -265,8 +265,8 @@ func TestDiffOfSchemas(t *testing.T) {
 					t.Errorf("missing: %+v", one)
 				}
 			}
-			for _, one := range got.Schema {
-				if !slices.Contains(c.want, one) {
+			for i, one := range got.Schema {
+				if !slices.Contains(c.want, one) || slices.Contains(got.Schema[:i], one) {
 					t.Errorf("unexpected: %+v", one)
 				}
 			}

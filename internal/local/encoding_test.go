@@ -37,9 +37,9 @@ func inEncoding(t *testing.T, server, encoding string) string {
 	return u.String()
 }
 
-// A database in another encoding works in every step without a parameter in its
-// URL. The database is checked and built, rules are suggested, an original in a
-// kept column is found, and a copy is masked by rules and SQL and loaded.
+// A database in an encoding other than UTF-8 works in every step without a parameter in its URL.
+// The target is checked, a snapshot is built, rules are suggested, an original in a kept column is
+// found, and a copy is masked by rules and SQL and loaded.
 func TestEncodingsTheWholeWay(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)

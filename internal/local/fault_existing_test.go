@@ -114,7 +114,8 @@ func TestPostgresLoadInPlaceKilled(t *testing.T) {
 }
 
 // spread returns the step, from 1, at which a round kills a load. The rounds are spread evenly over
-// all steps, of which a load of many rows has hundreds. Rounds after the last one try every step.
+// all steps, of which a load of many rows has hundreds. Rounds beyond that number try every step in
+// turn.
 func spread(round, rounds, steps int) int {
 	if round < rounds {
 		return 1 + round*steps/rounds
@@ -122,7 +123,7 @@ func spread(round, rounds, steps int) int {
 	return 1 + round%steps
 }
 
-// killMySQLInPlace is the same for a server of MySQL or MariaDB.
+// killMySQLInPlace does the same as TestPostgresLoadInPlaceKilled, on a server of MySQL or MariaDB.
 func killMySQLInPlace(t *testing.T, server string) {
 	s, destination, name := mySQLShop(t, servertest.MySQL(t, server), servertest.MySQL(t, server))
 	env := fmt.Sprintf("%s=%d", childInto, engine.InPlace)
@@ -160,8 +161,8 @@ func killMySQLInPlace(t *testing.T, server string) {
 	}
 }
 
-// SQL after a load into an existing database cannot end the transaction. COMMIT and ROLLBACK, in
-// any form, change nothing.
+// The after_load SQL of a load into an existing database cannot end the transaction. With COMMIT or
+// ROLLBACK in any form, the load fails and the old content stays.
 func TestPostgresAfterLoadEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	to := servertest.Postgres(t)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallDisk mounts a file system of size bytes.
+// smallDisk mounts a file system with the given size in bytes and returns its folder.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -17,11 +17,11 @@ import (
 	"snap/internal/servertest"
 )
 
-// The server crashes at random moments of a load, a build or a sanitize. Afterwards
-// the tables are the old ones or the new ones, row for row, and no snapshot is
-// incomplete. The next load completes the new database and leaves nothing behind.
-// SNAP_KILL_ROUNDS sets the number of rounds, on every kind of server, and
-// SNAP_KILL_SEED their points.
+// The server crashes at random moments of a load, a build or a sanitize. Afterwards the tables are
+// the old ones or the new ones, row for row, and no snapshot is incomplete. The next load completes
+// the new database and leaves nothing behind. SNAP_KILL_ROUNDS sets the number of rounds, and makes
+// the test run on every kind of server instead of one. SNAP_KILL_SEED sets the points of the
+// rounds.
 func TestMySQLServerCrashes(t *testing.T) {
 	t.Parallel()
 	servers := servertest.MySQLServers()
@@ -89,8 +89,8 @@ func crashMySQL(t *testing.T, server string) {
 	}
 }
 
-// mySQLCrash is a server that crashes under a target from one of its databases,
-// own, to another, dev.
+// mySQLCrash is a server that crashes. Its database own is the source of a target, and its database
+// dev is the destination.
 type mySQLCrash struct {
 	shop
 	server   *sql.DB
@@ -99,8 +99,8 @@ type mySQLCrash struct {
 	old, new string // results of mySQLTables
 }
 
-// does loads, builds or sanitizes. It verifies a new snapshot and removes it, so that the next
-// load uses the snapshot that the test took first.
+// does performs a load, a build or a sanitize. It verifies a new snapshot and removes it, so that
+// the next load uses the snapshot that the test took first.
 func (c mySQLCrash) does(t *testing.T, action string, p Progress) (err error) {
 	t.Helper()
 	var made Snapshot
@@ -185,7 +185,8 @@ func clearCrash(t *testing.T, when string, err error, swap bool) {
 // counter matches a counter that a server may recompute when it starts.
 var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
-// mySQLTables returns the definitions of a database's tables and the sums of their rows.
+// mySQLTables returns the definitions of a database's tables and the counts and checksums of their
+// rows.
 func mySQLTables(t *testing.T, server *sql.DB, name string) string {
 	t.Helper()
 	var all strings.Builder

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 			_, err = a.Sanitize(ctx, shopTarget, SanitizeOptions{SQL: os.Getenv("SNAPCLI_TEST_SQL"),
 				Rules: os.Getenv("SNAPCLI_TEST_RULES")}, progress)
 		case "load":
-			// A server may notice late that the previous load was killed in its destination.
+			// The server may not yet have ended the sessions of the previous load, which was killed.
 			into := engine.Into(fromEnv(childInto, 0))
 			_, err = a.Load(ctx, shopTarget, LoadOptions{Into: into, Terminate: true}, progress)
 		case "diff":
@@ -234,7 +234,8 @@ func TestKilledBeforeItHasItsName(t *testing.T) {
 	}
 	s.recorded(t)
 	_, err = os.Stat(recordPath(killed.Path))
-	if !errors.Is(err, fs.ErrNotExist) && mustLast(t, s).Name != killed.Name { // names differ by second
+	// A build in the same second gets the same name.
+	if !errors.Is(err, fs.ErrNotExist) && mustLast(t, s).Name != killed.Name {
 		t.Errorf("the record of the killed build stays: %v", err)
 	}
 }

@@ -120,7 +120,7 @@ func TestPostgresSchemaChangesDuringBuild(t *testing.T) {
 			}
 			good++
 			if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Snapshot: built.Name}, nil); err != nil {
-				t.Errorf("load of a database that was built in the meantime: %v", err)
+				t.Errorf("load of a snapshot that was built in the meantime: %v", err)
 			}
 		}
 		close(stop)
@@ -209,8 +209,8 @@ func lockRole(t *testing.T, url, role string) {
 	}
 }
 
-// A destination keeps its old database if its disk fills up during a load, or if
-// the client has no space to unpack the snapshot.
+// A destination keeps its old database if its disk fills up during a load. A build for which the
+// client has no space fails and leaves no file.
 func TestPostgresFullDisk(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to := p.database(t)

@@ -6,7 +6,7 @@ import (
 	"snap"
 )
 
-// FuzzConfig checks that any config.yaml is read, or refused with the position of the error.
+// FuzzConfig checks that any config.yaml is read, or refused as a usage error.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{"", "cloud: {url: https://x}", "targets: {shop: {source: sqlite:///x}}",
 		"targets: {../x: {}}", "cloud: [", "a: &a [*a]", "cloud: {url: 5}", "storage_profiles: {b: {url: \"s3://x\"}}",

@@ -72,7 +72,7 @@ func testHostile(t *testing.T, a attack) {
 		v.same(t, before, what)
 	}
 	ours(t, here["shop"])
-	v.same(t, before, "the database as one of the own organization")
+	v.same(t, before, "the snapshot as one of the user's own organization")
 	a.mine(t, here, v, altered, destination)
 }
 
@@ -152,7 +152,7 @@ func (a attack) altered(t *testing.T, there *Agent, built Snapshot) map[string]s
 	return all
 }
 
-// hostileDescriptions are false descriptions of the first table, which every engine has.
+// hostileDescriptions are changes that make a snapshot's description false, on every engine.
 var hostileDescriptions = map[string]func(s *schema.Schema){
 	"a name with a statement": func(s *schema.Schema) { s.Tables[0].Name.Name = "x\"`]; DROP DATABASE prod; --" },
 	"a name with a line of psql": func(s *schema.Schema) {
@@ -295,14 +295,14 @@ func tried(t *testing.T, here *Agent, v victim, target string) error {
 // change simulates an owner's ordinary change of a loaded database.
 const change = "UPDATE customer SET email = email"
 
-// ours uses the hostile snapshot as one of the user's own organization, whose
-// programs are loaded if they pass the checks. Each step may fail.
+// ours uses the hostile snapshot as one of the user's own organization, whose programs are loaded
+// if they pass the checks. Each step may fail, except the build of what was loaded.
 func ours(t *testing.T, here *Agent) {
 	t.Helper()
 	s := recorded(t, here, "shop", Ours)
 	_ = bySQL(t, here, s)
 	_, err := here.Load(t.Context(), "shop", LoadOptions{Snapshot: s.Name}, nil)
-	t.Logf("as one of the own organization: %v; %v", err, otherWays(t, here, s))
+	t.Logf("as one of the user's own organization: %v; %v", err, otherWays(t, here, s))
 	if _, err := here.Build(t.Context(), "again", BuildOptions{}, nil); err != nil {
 		t.Errorf("build of what was loaded: %v", err)
 	}
@@ -330,8 +330,8 @@ func recorded(t *testing.T, here *Agent, target string, origin Origin) Snapshot 
 }
 
 // mine uses the hostile snapshots as the user's own. Their programs then do run, which proves that
-// the comparison above can find changes. SQL for masking is not part of this, because it always
-// runs while no trigger fires.
+// the comparisons in testHostile can find changes. SQL for masking is not part of this, because it
+// always runs while no trigger fires.
 func (a attack) mine(t *testing.T, here map[string]*Agent, v victim, altered map[string]string, destination string) {
 	t.Helper()
 	if a.harmless {
@@ -385,7 +385,7 @@ func onlyIn(text, other string) string {
 		func(line string) bool { return slices.Contains(has, line) }), "\n")
 }
 
-// files adds every file of a folder with its content.
+// files adds the path of every file of a folder to a map, with the SHA-256 of its content.
 func files(t *testing.T, all map[string]string, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -128,8 +128,8 @@ func TestWrongRecipients(t *testing.T) {
 	}{
 		"a private key":           {[]string{id.String()}, snap.CodeUsage},
 		"half a key":              {[]string{id.Recipient().String()[:20]}, snap.CodeUsage},
-		"an SSH key of no kind":   {[]string{"ssh-dss AAAA"}, snap.CodeUsage},
-		"a file that is not":      {[]string{filepath.Join(s.dir, "none")}, snap.CodeNotFound},
+		"an unknown kind of key":  {[]string{"ssh-dss AAAA"}, snap.CodeUsage},
+		"a missing file":          {[]string{filepath.Join(s.dir, "none")}, snap.CodeNotFound},
 		"a folder":                {[]string{s.dir}, snap.CodeUsage},
 		"a file of nobody":        {[]string{empty}, snap.CodeUsage},
 		"post-quantum and others": {[]string{id.Recipient().String(), hybrid.Recipient().String()}, snap.CodeUsage},
@@ -141,7 +141,7 @@ func TestWrongRecipients(t *testing.T) {
 			continue
 		}
 		if strings.Contains(told.Detail+told.Hint, id.String()) {
-			t.Errorf("%s: the error tells it: %s", name, told.Detail)
+			t.Errorf("%s: the error contains the private key: %s", name, told.Detail)
 		}
 	}
 	if all, err := s.Snapshots(""); err != nil || len(all) != 0 {
@@ -170,7 +170,7 @@ func TestEncryptedRecordNamesNoTables(t *testing.T) {
 	}
 	file, err := os.ReadFile(built.Path)
 	if err != nil || strings.Contains(string(file), "customer") {
-		t.Errorf("%v: the file tells a table", err)
+		t.Errorf("%v: the file names a table", err)
 	}
 	listed, err := s.Snapshot(built.Name)
 	if err != nil || listed.Encrypted != 1 || listed.Tables != nil {

@@ -45,7 +45,7 @@ func TestLeaksInEscapedStrings(t *testing.T) {
 			_, err = s.Sanitize(t.Context(), "escapes", SanitizeOptions{Rules: rules}, nil)
 			if found := snap.CodeOf(err) == snap.CodeInvalid && strings.Contains(err.Error(),
 				"those of person.name in log.line"); found != c.leak || !c.leak && err != nil {
-				t.Error(err)
+				t.Errorf("found: %t, want %t: %v", found, c.leak, err)
 			}
 		})
 	}

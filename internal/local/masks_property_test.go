@@ -12,7 +12,8 @@ import (
 )
 
 // Copies that are masked by suggested rules can always be loaded, for random schemas with keys,
-// references, checks, enums and domains. Open columns are kept, or masked with the suggested masks.
+// references, checks, enums and domains. Undecided columns are kept, or masked with the mask that
+// the rules file suggests.
 func TestFirstRulesLoad(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -72,7 +73,8 @@ type kindOfColumn struct {
 	checks []string
 }
 
-// columnKinds are supported by both kinds of database. Values differ from row to row.
+// columnKinds are supported by all three kinds of database. Values differ from row to row, except
+// those of char(1) and boolean.
 var columnKinds = []kindOfColumn{
 	{"integer", func(r *rand.Rand, row, _ int) string { return fmt.Sprint(row*7919 + r.IntN(7919)) },
 		[]string{"X >= 0"}},

@@ -33,8 +33,7 @@ func (s shop) sketches(t *testing.T) int {
 	return len(left)
 }
 
-// A snapshot is compared with the previous one of its type. The result stays even if the previous
-// one is deleted.
+// A snapshot is compared with the previous one of its type, unless the previous one was deleted.
 func TestSnapshotsShowHowMuchIsNew(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

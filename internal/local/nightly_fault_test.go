@@ -19,8 +19,8 @@ import (
 // lateEnv is the environment variable with the seconds by which a child process's clock is ahead.
 const lateEnv = "SNAPCLI_TEST_LATE"
 
-// liveNight is the work of a child process until it is killed: a turn of the agent, with a line before
-// and after each step and each message.
+// liveNight is the work of a child process until it is killed: a turn of the agent. It prints a
+// line before and after each step, after each save and for each event.
 func liveNight(ctx context.Context, a *Agent) error {
 	late, err := strconv.Atoi(os.Getenv(lateEnv))
 	if err != nil {

@@ -204,7 +204,7 @@ func TestScheduleFlaws(t *testing.T) {
 	}
 }
 
-// Checks may be written as text, numbers and true or false.
+// The expected value of a check may be written as text, as a number or as true or false.
 func TestChecksInTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -230,7 +230,7 @@ func TestChecksInTheFile(t *testing.T) {
 	}
 }
 
-// If two agents run at the same time, the night's job runs once.
+// If several agents run at the same time, the night's job runs once.
 func TestNightlyJobOnce(t *testing.T) {
 	t.Parallel()
 	s, agent := nightShop(t)
@@ -299,7 +299,7 @@ func TestNightlyJobOnServers(t *testing.T) {
 	}
 }
 
-// Values of checks are compared exactly.
+// Values of checks are compared as numbers, without rounding, and as true and false.
 func TestSameValue(t *testing.T) {
 	t.Parallel()
 	if sameValue("1234567890123456789", "1234567890123456790") || !sameValue("0.10", "1e-1") ||

@@ -11,9 +11,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestLoadAsksAboutLaterContent: a load into a missing or empty database asks nothing. If somebody
-// fills that database while the load runs, it is only replaced if the user has agreed to that in
-// advance.
+// TestLoadAsksAboutLaterContent: if somebody fills a missing or empty destination while a load
+// runs, the load replaces it only if the user agreed to that in advance, or if there was nobody to
+// ask.
 func TestLoadAsksAboutLaterContent(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -63,8 +63,8 @@ func TestLoadAsksAboutLaterContent(t *testing.T) {
 	}
 }
 
-// TestLaterContentOnServers does the same with servers, and refuses at once if the content was
-// there before.
+// TestLaterContentOnServers does the same with servers, and checks that a load asks at once if the
+// content was there before.
 func TestLaterContentOnServers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ driver, url string }{

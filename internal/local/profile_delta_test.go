@@ -142,7 +142,7 @@ func TestProfileWithAHostileDelta(t *testing.T) {
 	foreign := withProfile(t, "file://"+t.TempDir())
 	other := foreign.dumped(t, "shop", noon, data[2][:len(data[2])/2])
 	for name, content := range map[string]func(t *testing.T, base, result Snapshot) []byte{
-		"empty":       func(*testing.T, Snapshot, Snapshot) []byte { return []byte("x") },
+		"one byte":    func(*testing.T, Snapshot, Snapshot) []byte { return []byte("x") },
 		"not a delta": func(*testing.T, Snapshot, Snapshot) []byte { return []byte(strings.Repeat("delta", 1000)) },
 		"too large":   func(_ *testing.T, _, r Snapshot) []byte { return make([]byte, r.Size+1) },
 		"to another snapshot": func(t *testing.T, base, _ Snapshot) []byte {

@@ -11,9 +11,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// A masked copy that cannot be loaded does not become a sanitized snapshot. It is first loaded
-// into a scratch database, which is then dropped. The check of this table calls a function, which
-// can only be evaluated in a database.
+// A masked copy that cannot be loaded does not become a sanitized snapshot. It is first loaded into
+// a scratch database, which is then dropped. The CHECK constraint of person calls a function, so
+// only a database can evaluate it.
 func TestMaskedCopiesAreProven(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -126,8 +126,8 @@ func TestMaskedCopiesAreProvenOnMySQL(t *testing.T) {
 }
 
 // On MariaDB, a load accepts rows that violate a check, because the source may have such rows. A
-// masked copy is refused if a table that the rules change violates a check. The rows of other tables
-// and history remain as they are.
+// masked copy is refused if a table that the rules change violates a check. Other tables, and the
+// history of a table, may have such rows.
 func TestMaskedCopiesAreProvenOnMariaDB(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"mariadb", "mariadb-11.8"} {

@@ -17,7 +17,7 @@ import (
 	"snap/internal/schema"
 )
 
-// The owner of a snapshot is determined by its source, and by nothing in the file.
+// The provenance of a snapshot depends on where this machine got it, and on nothing in the file.
 func TestProvenance(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -51,8 +51,8 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// A record of an older version counts as the user's own only if its time must come
-// from this machine's clock.
+// A snapshot whose record an older version wrote counts as the user's own only if it was not pulled
+// and its time is more precise than the times of the service.
 func TestProvenanceOfOlderRecords(t *testing.T) {
 	t.Parallel()
 	a := machine(t)
@@ -97,8 +97,7 @@ func TestTrustFollowsProvenance(t *testing.T) {
 	}
 }
 
-// For a foreign snapshot, every command requires a checked description. The user's own snapshots
-// need none.
+// For a foreign snapshot, every command requires a checked description.
 func TestForeignSnapshotsNeedADescription(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -174,7 +173,7 @@ func configured(t *testing.T, a *Agent, text string) {
 	}
 }
 
-// Trust applies to one organization of one service. Its name must match completely.
+// Trust applies to one organization or person of one service. The name must match completely.
 func TestTrusts(t *testing.T) {
 	t.Parallel()
 	a := machine(t)

@@ -209,15 +209,15 @@ func (s shop) firstRules(t *testing.T, target string) (text []byte, path string)
 	return text, path
 }
 
-// sanitizeAsSuggested sanitizes by the suggested rules. It redacts open columns, or uses the suggested
-// mask where there is one.
+// sanitizeAsSuggested sanitizes by the suggested rules. It redacts undecided columns, or uses the
+// suggested mask where there is one.
 func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
 	t.Helper()
 	return s.sanitizeAsDecided(t, target, "{mask: redact, shared: true}")
 }
 
-// sanitizeAsDecided sanitizes by the suggested rules, with a decision for the open columns without a
-// suggested mask.
+// sanitizeAsDecided sanitizes by the suggested rules, with a decision for the undecided columns
+// without a suggested mask.
 func (s shop) sanitizeAsDecided(t *testing.T, target, decision string) Snapshot {
 	t.Helper()
 	text, path := s.firstRules(t, target)
@@ -270,7 +270,7 @@ func TestCoincidencesDoNotStop(t *testing.T) {
 	}
 	defer db.Close()
 	statements := "CREATE TABLE car (plate TEXT PRIMARY KEY); CREATE INDEX again ON car (lower(plate));"
-	for c := 'A'; c <= 'Z'; c++ { // the mask key permutes them among themselves
+	for c := 'A'; c <= 'Z'; c++ { // the mask "key" permutes them among themselves
 		statements += fmt.Sprintf(" INSERT INTO car VALUES ('%c\\-/-/-/-');", c)
 	}
 	if _, err := db.Exec(statements); err != nil {
@@ -288,8 +288,8 @@ func TestCoincidencesDoNotStop(t *testing.T) {
 	}
 }
 
-// The mask key keeps unique integers of every size unique, as integers of the same length and sign, and
-// foreign keys still match.
+// The mask "key" keeps unique integers of every size unique, as integers of the same length and
+// sign, and foreign keys still match.
 func TestKeyMasksIntegersOfEverySize(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -391,7 +391,8 @@ func TestMaskKeyOfThisMachine(t *testing.T) {
 	}
 }
 
-// A key that is too short or not set is refused. The error names its position in the rules file.
+// A key that is too short, or whose environment variable is not set, is refused. The error names
+// its position in the rules file.
 func TestBadMaskKeysNameThePlace(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -409,7 +410,8 @@ func TestBadMaskKeysNameThePlace(t *testing.T) {
 	}
 }
 
-// The same works for the SQLite samples.
+// The SQLite database of the sample chinook is also sanitized by the rules that are suggested for
+// it.
 func TestSanitizeSQLiteSampleByRules(t *testing.T) {
 	t.Parallel()
 	sample := filepath.Join(servertest.Samples(t), "chinook", "Chinook_Sqlite.sqlite")

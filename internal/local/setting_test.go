@@ -31,7 +31,7 @@ func TestSetKeepsTheFile(t *testing.T) {
 			"rest\ntargets: {}\n", "cloud.api_key", key,
 			"cloud:\n    # the one in Europe\n    url: https://c.example\n    api_key: " + key +
 				"\n\n# the rest\ntargets: {}\n"},
-		"a group without": {"cloud: {} # c\ntargets: {}\n", "cloud.url", "https://c.example",
+		"a group without settings": {"cloud: {} # c\ntargets: {}\n", "cloud.url", "https://c.example",
 			"cloud:  # c\n  url: https://c.example\ntargets: {}\n"},
 		"a new target": {"targets: {}\n# end\n", "targets.shop.source", "sqlite:///s.db",
 			"targets: \n  shop:\n    source: sqlite:///s.db\n# end\n"},
@@ -106,8 +106,8 @@ func TestSetRefuses(t *testing.T) {
 			"snapcli cannot edit"},
 		"an alias": {"cloud:\n  url: &u https://old.example\n  ca_file: *u\n", "cloud.ca_file", "x",
 			"snapcli cannot edit"},
-		"a bad new name":  {sampleConfig, "targets.a/b.source", "sqlite:///s.db", "is not a valid target name"},
-		"an unnamed file": {sampleConfig, "", "x", "there is no setting"},
+		"a bad new name": {sampleConfig, "targets.a/b.source", "sqlite:///s.db", "is not a valid target name"},
+		"an empty key":   {sampleConfig, "", "x", "there is no setting"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ func (s shop) certified(t *testing.T) Snapshot {
 }
 
 // A key whose entry in the list could not be written, for example because the disk was full, is not
-// lost: the next attempt adds it.
+// lost: the next attempt to create a key adds it to the list.
 func TestNewSigningKeyAfterAFailure(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -96,10 +96,10 @@ func TestCertificatesAreChecked(t *testing.T) {
 		"other rules":                {made, sign(key, made.SHA256, "other"), "names other rules or SQL than the file"},
 		"an unknown key": {made, sign(certificate.New(), made.SHA256, v.Sanitized.Rules),
 			"not known here"},
-		"an original":         {original, sign(key, original.SHA256, ""), "it is not a sanitized snapshot"},
-		"a relabelled file":   {relabelled, sign(key, original.SHA256, ""), "its record says sanitized"},
-		"one that holds":      {made, sign(key, made.SHA256, v.Sanitized.Rules), ""},
-		"none that holds any": {made, json.RawMessage(`{"payload": 1}`), "cannot be read"},
+		"an original":       {original, sign(key, original.SHA256, ""), "it is not a sanitized snapshot"},
+		"a relabelled file": {relabelled, sign(key, original.SHA256, ""), "its record says sanitized"},
+		"a valid one":       {made, sign(key, made.SHA256, v.Sanitized.Rules), ""},
+		"not a certificate": {made, json.RawMessage(`{"payload": 1}`), "cannot be read"},
 	} {
 		c.of.Certificate = c.text
 		if err := s.writeRecord(c.of); err != nil {
@@ -154,7 +154,8 @@ func TestSigningKeyOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// A push and a pull carry the certificate, and the other machine checks it against its own keys.
+// A push and a pull carry the certificate, and the other machine checks it against the keys that it
+// knows.
 func TestCertificatesTravel(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -557,9 +557,9 @@ func TestPostgresBuildSanitizeLoad(t *testing.T) {
 }
 
 // scratchLeft returns the scratch databases on the server that no load holds. It ignores those that
-// other tests' loads hold on the same server. A load drops the database that it replaced after it has
-// returned, so the first query can see that database without its lock. The second query checks whether
-// it is still there.
+// other tests' loads hold on the same server. After a load has returned, the server may still be
+// dropping the database that the load replaced, so the first query can see that database without
+// its lock. The second query checks whether it is still there.
 func scratchLeft(t *testing.T, url string) (left []string) {
 	t.Helper()
 	db := open(t, "pgx", url)

@@ -55,8 +55,9 @@ func TestSecondAccountKeepsTheFirst(t *testing.T) {
 	}
 }
 
-// A name of one's own can hold a second session of the same user, and is kept when
-// that user signs in again. A login under the name of somebody else replaces it.
+// An account with a name of the user's choice can hold a second session of the same user, and keeps
+// its name when that user signs in again. A login of another user under this name replaces the
+// session.
 func TestNamedAccounts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -67,12 +68,12 @@ func TestNamedAccounts(t *testing.T) {
 	}
 	again := d.login("mia@acme.test")
 	if again.Account() != "work" || d.status(work.AccessToken) != http.StatusUnauthorized {
-		t.Errorf("signing in again made the account %s and left the session before it alive", again.Account())
+		t.Errorf("signing in again made the account %s, or left the session before it alive", again.Account())
 	}
 	d.loginAs("gail@globex.test", "work")
 	if got := d.accounts(); !slices.Equal(got, []string{"acme", "work *"}) || d.status(again.AccessToken) !=
 		http.StatusUnauthorized {
-		t.Errorf("accounts %v, and the session that was replaced is alive", got)
+		t.Errorf("accounts %v, or the session that was replaced is alive", got)
 	}
 	o := d.options()
 	for _, name := range []string{"two words", "-x", "a\x1b[2J", strings.Repeat("x", 65)} {

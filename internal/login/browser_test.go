@@ -26,7 +26,7 @@ func TestWhereABrowserIsOpened(t *testing.T) {
 		{name: "a pipeline", env: "DISPLAY=:0 CI=true", os: "linux"},
 		{name: "a container", env: "DISPLAY=:0", os: "linux", file: "/.dockerenv"},
 		{name: "podman", env: "DISPLAY=:0", os: "linux", file: "/run/.containerenv"},
-		{name: "a container that names one", env: "BROWSER=/vscode/browser.sh", os: "linux", file: "/.dockerenv",
+		{name: "a container that names a browser", env: "BROWSER=/vscode/browser.sh", os: "linux", file: "/.dockerenv",
 			want: true},
 		{name: "lynx", env: "DISPLAY=:0 BROWSER=/usr/bin/lynx", os: "linux"},
 		{name: "w3m", env: "DISPLAY=:0 BROWSER=w3m", os: "linux"},
@@ -54,7 +54,7 @@ func environment(text string) func(string) string {
 // A4: only web pages are opened, and a URL is never parsed as a flag.
 func TestOnlyWebPagesAreOpened(t *testing.T) {
 	t.Parallel()
-	o := opener{env: environment("BROWSER=/bin/true")}
+	o := opener{env: environment("BROWSER=true")}
 	for _, bad := range []string{"file:///etc/passwd", "-flag", "javascript:alert(1)", "http://evil.test/",
 		"https://user@host/", "", "calc.exe"} {
 		if err := o.open(bad); err == nil {

@@ -138,8 +138,8 @@ func freeURL(t *testing.T) string {
 	return "http://" + servertest.Address(t)
 }
 
-// A2: metadata that name another issuer, are not encrypted, or redirect, are
-// refused; so is an auth service without device grant.
+// A2: metadata that name another issuer or an unencrypted endpoint are refused. So are a redirect
+// and an auth service without device grant.
 func TestDiscoveryIsStrict(t *testing.T) {
 	t.Parallel()
 	metadata := func(changes ...string) string {
@@ -185,8 +185,8 @@ func TestDiscoveryIsStrict(t *testing.T) {
 	}
 }
 
-// A5: a cloud service that suddenly names another auth service is not followed
-// silently: the person is asked, and without an answer it is an error.
+// A5: a cloud service that suddenly names another auth service is not followed silently: the person
+// is asked, and the login fails unless the person agrees.
 func TestChangedAuthService(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -211,11 +211,11 @@ func TestChangedAuthService(t *testing.T) {
 	}
 }
 
-// The default scope is the service's suggestion, limited to the scopes that the auth service knows.
-// The value of --scope is sent unchanged.
+// The default scope is the cloud service's suggestion, limited to the scopes that the auth service
+// knows. The value of --scope is sent unchanged.
 func TestScope(t *testing.T) {
 	t.Parallel()
-	for wanted, want := range map[string]string{"": "openid offline_access", "openid": "openid"} {
+	for wanted, want := range map[string]string{"": "openid offline_access", "openid other": "openid other"} {
 		d := newDesk(t)
 		var sent []string
 		d.wire.broken = func(r *http.Request) (*http.Response, error) {

@@ -19,8 +19,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// desk is a person with a terminal and a browser before a running cloud
-// service. Waiting moves the clock, so no test sleeps.
+// desk is a person with a terminal and a browser, and a running cloud service. Waiting moves the
+// clock, so no test sleeps.
 type desk struct {
 	t     *testing.T
 	cloud *cloudtest.Cloud
@@ -31,7 +31,7 @@ type desk struct {
 	mu      sync.Mutex
 	codes   []login.Code
 	notes   []string
-	order   []string // of the person's views
+	order   []string // the order in which the person saw the code and the browser
 	opened  []string
 	waits   []time.Duration
 	onWait  func() // the person's action while the terminal waits

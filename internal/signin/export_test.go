@@ -26,7 +26,8 @@ func (s *Service) SetTimeouts(check, request, round time.Duration) {
 	s.timeouts = timeouts{check, request, round}
 }
 
-// Compared returns the password with which a sign-in compares, and whether the user is known.
+// Compared returns the configured password with which a sign-in compares the entered one, and
+// whether the user is known.
 func (s *Service) Compared(slug, email string) (password string, known bool) {
 	_, u, known := s.localUser(slug, email)
 	return u.Password, known

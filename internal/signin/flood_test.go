@@ -18,8 +18,8 @@ import (
 	"snap/internal/store"
 )
 
-// Many logins and refreshes at once do not increase memory. SNAP_TEST_LOGINS=400 measures it; by
-// default a few logins show that it works.
+// Many logins and refreshes at once work. The test logs their rate and the growth of the heap, and
+// checks neither. SNAP_TEST_LOGINS=400 makes enough logins to measure them.
 func TestManyLogins(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -81,7 +81,7 @@ func TestLoginDuringAFlood(t *testing.T) {
 	floodFrom := func(n int) {
 		spread(n, func(i int) {
 			if status := flood(fmt.Sprintf("10.0.%d.1", i%addresses)); status != http.StatusOK {
-				t.Errorf("request %d of the flood: %d; it should have filled all there are", i, status)
+				t.Errorf("request %d of the flood: %d, want 200 until it has filled all places for logins", i, status)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// house is the auth service over real HTTP, with a route of the API next to it.
+// house is the auth service over real HTTP, with two routes of the API next to it.
 type house struct {
 	t     testing.TB
 	url   string

@@ -219,7 +219,7 @@ func (p *idp) organization(slug string) signin.Organization {
 	}}
 }
 
-// startWith starts the service with identity providers for acme and globex.
+// startWith starts the service with one or two identity providers, for acme and then globex.
 func startWith(t *testing.T, providers int) (*house, []*idp) {
 	t.Helper()
 	c := newClock()

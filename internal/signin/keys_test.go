@@ -30,7 +30,7 @@ func (h *house) keyOfMia() string {
 	return secret
 }
 
-// useKey uses a key, which must work or get the error of every bad key (K5).
+// useKey uses a key, and checks that it works, or that it is refused like every bad key (K5).
 func (h *house) useKey(key string, works bool) {
 	h.t.Helper()
 	a := h.get("/api/agent", "X-API-Key", key)
@@ -40,8 +40,8 @@ func (h *house) useKey(key string, works bool) {
 }
 
 // TestKeysEndWithTheirPeople: a key works only while the identity provider knows its person. After
-// a removal, a key is refused at its first use after recheck, even when the background work is
-// behind.
+// a removal, a key is refused at its first use after sign_in.recheck has passed, even when the
+// background work is behind.
 func TestKeysEndWithTheirPeople(t *testing.T) {
 	t.Parallel()
 	t.Run("removed, key was idle", func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestKeysEndWithTheirPeople(t *testing.T) {
 	})
 }
 
-// TestKeysAtProvidersThatFail: an outage ends no key before max_staleness, and every key of the
+// TestKeysAtProvidersThatFail: an outage stops no key before max_staleness, and every key of the
 // provider's people after it, until the provider responds or the person signs in.
 func TestKeysAtProvidersThatFail(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestKeysAtProvidersThatFail(t *testing.T) {
 		h.clock.Advance(time.Minute)
 		h.useKey(key, false)
 		if !strings.Contains(h.log.String(), "has not confirmed its user recently") {
-			t.Error("the log does not have the reason")
+			t.Error("the log does not say why the key was refused")
 		}
 		p.lie(func(p *idp) { p.down = false })
 		h.clock.Advance(time.Minute)

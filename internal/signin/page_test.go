@@ -105,7 +105,7 @@ func TestGuessingPasswordsIsStopped(t *testing.T) {
 }
 
 // Wrong passwords from one address lock the right person out only at that address. Wrong passwords
-// from very many addresses lock everybody out.
+// from very many addresses lock everybody out of the account.
 func TestOthersCannotLockAnAccount(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -264,8 +264,8 @@ func TestEveryPageIsSafe(t *testing.T) {
 	}
 }
 
-// The configuration of local users is applied at every start, as if each had just signed in: keys
-// work immediately, and a changed role or group takes effect.
+// The configuration of local users is applied at every start, as if each had just signed in: a
+// changed role or group takes effect.
 func TestLocalUsersAreAppliedAtEveryStart(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -301,7 +301,7 @@ func TestUnlistedLocalUsersAreLockedOut(t *testing.T) {
 		t.Errorf("another account: %+v, %v", m, err)
 	}
 	h.serve([]signin.Organization{acme()})
-	tokensOf(t, h.refresh(got.refresh)) // listed again, the user is as before, like an organization
+	tokensOf(t, h.refresh(got.refresh)) // listed again, the user continues as before
 }
 
 // A user whom the operator disabled stays disabled, however the configuration lists them.

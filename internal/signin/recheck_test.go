@@ -45,7 +45,7 @@ func newSealer(t *testing.T) *auth.Sealer {
 	return sealer
 }
 
-// loginUpstream signs Mia in at her identity provider, and a device.
+// loginUpstream signs Mia in at her identity provider, and then logs a device in for her.
 func (h *house) loginUpstream() tokens {
 	h.t.Helper()
 	deviceCode, userCode := h.device()
@@ -71,7 +71,7 @@ func (h *house) hasRole(role snap.Role, groups int) {
 	}
 }
 
-// recheck lets the background work ask about everybody who is due.
+// recheck runs one round of background checks, which must ask about this number of people.
 func (h *house) recheck(want int) {
 	h.t.Helper()
 	if n, err := h.service.Recheck(h.t.Context()); err != nil || n != want {
@@ -79,7 +79,8 @@ func (h *house) recheck(want int) {
 	}
 }
 
-// hasAudit checks that the audit log has an action about a user.
+// hasAudit checks that the audit log has exactly one line with an action, and that it is about a
+// user.
 func (h *house) hasAudit(action snap.AuditAction, user string) {
 	h.t.Helper()
 	org, err := h.store.OrgBySlug(h.t.Context(), "acme")
@@ -159,7 +160,7 @@ func TestLeaverIsOutAtTheNextRefresh(t *testing.T) {
 }
 
 // TestLeaverIsOutAfterRecheck: an access token that is still valid does not outlive the removal of
-// its person by more than recheck, even when no background work runs.
+// its person by more than sign_in.recheck, even when no background work runs.
 func TestLeaverIsOutAfterRecheck(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
@@ -324,7 +325,7 @@ func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 			a := h.refresh(got.refresh)
 			wantError(t, a, "unauthorized_client")
 			if !strings.Contains(a.body, "has not confirmed the account since 2026-11-20T09:00:00Z") {
-				t.Errorf("the reason is not there: %s", a.body)
+				t.Errorf("the response does not say since when the account is not confirmed: %s", a.body)
 			}
 			h.hasRole("viewer", 0) // the first sign-in had no groups
 			p.lie(func(p *idp) {
@@ -332,9 +333,7 @@ func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 				p.userinfo = map[string]any{"sub": "subject-1"}
 			})
 			h.clock.Advance(time.Minute)
-			if p.refresh != "first" { // a token is lost if the response to its redemption could not be used
-				h.renewed(got)
-			}
+			h.renewed(got)
 		})
 	}
 }
@@ -366,7 +365,8 @@ func TestBrowserSessionsRespectMaxStaleness(t *testing.T) {
 }
 
 // TestProviderThatRotatesKeys: a provider may sign with a new key at any time, under another name
-// or under the same one. A token signed with the old key has no effect and locks nobody out.
+// or under the same one. A token signed with a key that the provider does not publish has no effect
+// and locks nobody out.
 func TestProviderThatRotatesKeys(t *testing.T) {
 	t.Parallel()
 	for _, kid := range []string{"another", "k"} {
@@ -393,8 +393,9 @@ func TestProviderThatRotatesKeys(t *testing.T) {
 	}
 }
 
-// TestInteractiveSignInIsDue: a session lasts 30 days from the last interactive
-// sign-in, 24 hours where nobody can be asked, and whoami reports when.
+// TestInteractiveSignInIsDue: a session lasts 30 days from the last interactive sign-in, or 24
+// hours if the service cannot ask the identity provider about the person again. SignInDue returns
+// when it ends.
 func TestInteractiveSignInIsDue(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
@@ -461,8 +462,8 @@ func TestBrowserSessionsEndWhenSignInIsDue(t *testing.T) {
 	}
 }
 
-// TestRefreshTokensAreUsedOnce: many refreshes at once ask a provider that rotates
-// its tokens once, since a second use would end the person's access.
+// TestRefreshTokensAreUsedOnce: of many refreshes at once, only one asks a provider that rotates
+// its tokens, since a second use of a token would end the person's access.
 func TestRefreshTokensAreUsedOnce(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
@@ -486,14 +487,14 @@ func TestRefreshTokensAreUsedOnce(t *testing.T) {
 	}
 }
 
-// TestProviderTokensAreSealed: the database holds no refresh token of a provider
-// unencrypted, and not at all without a key.
+// TestProviderTokensAreSealed: the database holds no refresh token of a provider unencrypted, and
+// none at all if the service has no key.
 func TestProviderTokensAreSealed(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
 	h.loginUpstream()
 	if in := h.databaseText(); strings.Contains(in, p.refresh) || !strings.Contains(in, "subject-1") {
-		t.Error("the provider's refresh token is readable in the database")
+		t.Error("the provider's refresh token is readable in the database, or the search does not find the subject")
 	}
 	plain, idps := startWith(t, 1)
 	idps[0].refresh = "plain-refresh-token"

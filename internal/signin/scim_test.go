@@ -47,7 +47,7 @@ func (h *house) regroup(r store.Reporter, id string, do store.SCIMAction, member
 }
 
 // TestSCIMGroupsGiveRoles: a change of groups that SCIM reports changes the role immediately, or at
-// the first sign-in. A sign-in or check that says otherwise changes nothing.
+// the first sign-in. A check that says otherwise about a reported group changes nothing.
 func TestSCIMGroupsGiveRoles(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
@@ -74,8 +74,8 @@ func TestSCIMGroupsGiveRoles(t *testing.T) {
 	h.hasRole("member", 1)
 }
 
-// While SCIM reports a person as inactive, they cannot sign in. Afterwards they can, and their earlier
-// sessions and keys stay ended.
+// While SCIM reports a person as inactive, they cannot sign in. Afterwards they can, and their
+// earlier sessions stay ended.
 func TestInactivePeopleCannotSignIn(t *testing.T) {
 	t.Parallel()
 	h, _ := startSealed(t, storeIn)
@@ -101,7 +101,7 @@ func TestInactivePeopleCannotSignIn(t *testing.T) {
 		t.Errorf("a sign-in when active again: %d %s", a.status, a.body)
 	}
 	if a := h.api(got.access); a.status != http.StatusUnauthorized {
-		t.Errorf("the session of before: %d", a.status)
+		t.Errorf("the session from before: %d", a.status)
 	}
 }
 
@@ -175,7 +175,8 @@ func TestLateSignInsAreRefused(t *testing.T) {
 	}
 }
 
-// A person whom the operator disabled leaves once, even if the provider reports changes later.
+// If a person whom the operator disabled leaves, the audit log says so once, even if the provider
+// reports other changes later.
 func TestDisabledPeopleLeaveOnce(t *testing.T) {
 	t.Parallel()
 	h, _ := startSealed(t, storeIn)

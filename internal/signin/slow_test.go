@@ -231,7 +231,7 @@ func TestLostAnswerLocksNobodyOut(t *testing.T) {
 	a := h.refresh(got.refresh)
 	wantError(t, a, "invalid_grant")
 	if !strings.Contains(a.body, "sign in again") {
-		t.Errorf("the reason is missing: %s", a.body)
+		t.Errorf("the response does not ask for a new sign-in: %s", a.body)
 	}
 	h.useKey(key, false)
 	got = h.loginUpstream()

@@ -12,10 +12,10 @@ import (
 	"snap/internal/store"
 )
 
-// TestRechecksAreSpread: however many people are due, each second asks the provider about one of
-// them, and about each of them before it asks about anybody again, even if it fails for more people
-// than there are seconds until they are retried. Nobody loses anything. SNAP_DUE=20000 runs it with
-// that number of people.
+// TestRechecksAreSpread: however many people are due, the service asks the provider about one of
+// them each second, and about each of them before it asks about anybody again, even if the provider
+// fails for more people than there are seconds until they are retried. Nobody loses anything.
+// SNAP_DUE=20000 runs it with that number of people.
 func TestRechecksAreSpread(t *testing.T) {
 	t.Parallel()
 	people := 70

@@ -116,7 +116,7 @@ func TestLostAnswerIsRecovered(t *testing.T) {
 	}
 }
 
-// T4: after 60 s the used token is a copy.
+// T4: after 60 s, a used token counts as stolen and is refused.
 func TestLostAnswerAfterAMinute(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -132,8 +132,8 @@ func TestAnswerIsBoundToTheBrowser(t *testing.T) {
 }
 
 // C1, C2, C3: the auth service offers no authorization-code grant. As a client of identity
-// providers it sends an S256 challenge and one exact redirect URI, and a code that is used twice
-// has no effect.
+// providers it sends an S256 challenge and one exact redirect URI, and a second response with the
+// same state has no effect.
 func TestAuthorizationCodeRules(t *testing.T) {
 	t.Parallel()
 	h, idps := startWith(t, 1)
@@ -201,7 +201,7 @@ func TestWhereGroupsComeFrom(t *testing.T) {
 		}
 		told := strings.Contains(page.body, "you have no access through group shares")
 		if told != (tc.why != "") || !strings.Contains(html.UnescapeString(page.body), tc.why) {
-			t.Errorf("%s: the person saw a reason: %v, and not %q", tc.name, told, tc.why)
+			t.Errorf("%s: the person saw a reason: %v, want the reason %q", tc.name, told, tc.why)
 		}
 	}
 	if !strings.Contains(h.log.String(), "too many") {
@@ -237,8 +237,8 @@ func TestAccountsAreIssuerAndSubject(t *testing.T) {
 	}
 }
 
-// F4: the same provider and subject with another e-mail is the same account;
-// another subject with the same e-mail is not.
+// F4: the same provider and subject with another e-mail is the same account; another subject is
+// another account.
 func TestEmailLinksNobody(t *testing.T) {
 	t.Parallel()
 	h, idps := startWith(t, 1)

@@ -183,7 +183,7 @@ func (w *world) hit(f fault, p *process, again func() error) {
 // belongs to the other.
 func (w *world) loseLeader(f fault) {
 	if w.old != "" {
-		return // its background work is not due more often
+		return // an older program cannot be made to do its background work more often
 	}
 	var leader *replica
 	w.must("somebody leads", func() error {

@@ -47,7 +47,7 @@ type pipe struct {
 	once     sync.Once
 }
 
-// newLink returns a link to a server that forwards everything.
+// newLink returns a link that forwards everything to a server.
 func newLink(t *testing.T, name, to string, seed uint64) *link {
 	t.Helper()
 	in, err := net.Listen("tcp", "127.0.0.1:0")

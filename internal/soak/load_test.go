@@ -21,7 +21,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// answered reports whether a request got its response. A failure is a violation unless it is of the
+// answered reports whether a request succeeded. A failure is a violation unless it is of the
 // documented kinds or one of the given others.
 func (w *world) answered(what string, err error, also ...snap.Code) bool {
 	code := snap.CodeOf(err)
@@ -90,7 +90,8 @@ type owner struct {
 	n          int
 }
 
-// most is how many snapshots a person keeps before the admin deletes some.
+// most is how many snapshots an admin owns before deleting some. People stop pushing at six times
+// that number.
 const most = 8
 
 func (o *owner) step(r *rand.Rand) {
@@ -250,7 +251,7 @@ func (w *world) toggle(what string, t *thing, f *fact, until time.Time, do func(
 	}
 }
 
-// link is a URL of bytes that somebody holds.
+// heldURL is a URL of bytes that somebody holds.
 type heldURL struct {
 	p       *person
 	url     string
@@ -286,7 +287,8 @@ func noRedirect(c *http.Client) *http.Client {
 // (decision 7), plus the clock's resolution.
 const storageLife = time.Minute + 5*time.Second
 
-// revoked asks every replica on behalf of people who have lost access.
+// revoked asks every replica on behalf of random people. If the holder of a URL has lost access, it
+// also tries that URL.
 func (w *world) revoked(t *thing, held *heldURL, r *rand.Rand) {
 	for i := range w.replicas {
 		w.probe(w.people[r.IntN(len(w.people))], t, i, r)
@@ -305,7 +307,7 @@ func (w *world) revoked(t *thing, held *heldURL, r *rand.Rand) {
 		}
 		res.Body.Close()
 		if _, sure := settled(before, w.model.view(held.p, t, time.Now())); sure && res.StatusCode < 400 {
-			w.violated("a URL of %s of before opens %s after the right of %s was taken at replica %d: status %d",
+			w.violated("an earlier URL of a snapshot of %s, %s, works after %s lost access, at replica %d: status %d",
 				t.owner.email,
 				t.id, held.p.email, i, res.StatusCode)
 		}

@@ -50,7 +50,7 @@ type fact struct {
 	is      truth
 	pending bool // the value after the change that is in progress or was not answered
 	until   time.Time
-	pendEnd time.Time // until of the pending one
+	pendEnd time.Time // the value of until after that change
 }
 
 // at returns the truth at a time; a share has ended at its end.
@@ -101,14 +101,15 @@ func (m *model) done(t *thing, f *fact) {
 	t.changes++
 }
 
-// retry reports whether the outcome is unknown, and returns the request.
+// retry reports whether the outcome of the last change is unknown, and returns what it requested.
 func (m *model) retry(f *fact) (unanswered, to bool, until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return f.is == unsure, f.pending, f.pendEnd
 }
 
-// groupFact returns the fact of a share with a group; it is no if there was never one.
+// groupFact returns the fact of a share with a group. If there never was such a share, the fact is
+// false.
 func (m *model) groupFact(t *thing, group string) *fact { return m.named(&t.groups, group) }
 
 // orgFact is like groupFact, for an organization.

@@ -116,7 +116,7 @@ func (p *process) kill() {
 	}
 }
 
-// end is closed when the program has ended; nil before its first start.
+// end returns a channel that is closed when the program has ended; nil before its first start.
 func (p *process) end() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -156,9 +156,9 @@ func (w *world) refreshSessions() {
 	}
 }
 
-// quiet waits until no replica answers a request. With an older program, which may have no metrics,
-// each replica is replaced by one of the other release, as in an upgrade or a rollback: it ends
-// when it has answered everything.
+// quiet waits until every replica has finished its requests. With an older program, which may have
+// no metrics, each replica is replaced by one of the other release, as in an upgrade or a rollback:
+// a replica that is stopped ends when it has answered everything.
 func (w *world) quiet() {
 	if w.old != "" {
 		w.replaceAll()
@@ -180,7 +180,7 @@ func (w *world) quiet() {
 			return err
 		})
 		if err != nil {
-			w.violated("%s: not within %v: %v; it does:\n%s", r.name, bound, err, r.handlers())
+			w.violated("%s has requests after %v: %v; they wait at:\n%s", r.name, bound, err, r.handlers())
 		}
 	}
 }
@@ -307,7 +307,7 @@ func (w *world) decideGroups() error {
 	for name, f := range w.churns.groups {
 		in := slices.ContainsFunc(me.Groups, func(g api.MyGroup) bool { return g.GroupID == name })
 		if f.is != unsure && f.is != truthOf(in) {
-			w.violated("%s was in %s %v by an answered sign-in, and now %v", w.churns.email, name, f.is, in)
+			w.violated("%s is in %s: %v by an answered sign-in, and %v now", w.churns.email, name, f.is == yes, in)
 		}
 		f.is = truthOf(in)
 	}
@@ -350,8 +350,8 @@ func (w *world) checkEnd() {
 	w.collect()
 }
 
-// noLeak compares goroutines and files of each replica with those of one that has just started. The
-// slack allows for the connections that a pool keeps open.
+// noLeak checks that the number of goroutines and of open files of each replica falls to a limit.
+// The limit allows for the connections that a pool keeps open.
 func (w *world) noLeak() {
 	const slack = 60
 	for _, p := range w.people {
@@ -377,7 +377,7 @@ func (w *world) noLeak() {
 	}
 }
 
-// audit verifies the chains, and that each acknowledged push is in them once.
+// audit verifies the audit logs, and that each acknowledged push is in them once.
 func (w *world) audit() {
 	pushed := map[string]int{}
 	for _, p := range w.people {
@@ -440,7 +440,7 @@ func (w *world) collect() {
 		w.t.Fatal(err)
 	}
 	defer s.Close()
-	for range 12 { // more than the attempts of one delivery
+	for range 12 { // enough for several attempts of one delivery
 		later = later.Add(time.Hour)
 		if _, err := s.Deliver(ctx); err != nil {
 			w.violated("deliver webhooks: %v", err)
@@ -449,7 +449,7 @@ func (w *world) collect() {
 	w.hooks.mu.Lock()
 	for id := range w.pushed {
 		if strings.HasPrefix(id, snap.IDPrefix) && w.ofAcme(id) && w.hooks.seen[id] == 0 {
-			w.violated("the webhook was never told of the push of %s", id)
+			w.violated("the webhook did not receive the push of %s", id)
 		}
 	}
 	w.t.Logf("webhooks: %d events, %d requests", len(w.hooks.seen), w.hooks.n)

@@ -262,7 +262,7 @@ func (w *world) until(check func() error) (time.Duration, error) {
 	}
 }
 
-// must is like until, for the test's own needs.
+// must is like until, and reports a violation if the check did not succeed.
 func (w *world) must(what string, check func() error) {
 	if _, err := w.until(check); err != nil {
 		w.violated("%s: not within %v: %v", what, bound, err)

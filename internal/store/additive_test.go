@@ -81,7 +81,7 @@ var (
 func breaks(text string) (problems []string) {
 	if strings.Contains(text, "+goose Down") {
 		problems = append(problems,
-			"there is no way down: a release is taken back by running the one before on the new schema")
+			"it has a Down part: a release is taken back by running the one before on the new schema")
 	}
 	text = sqlComment.ReplaceAllString(text, "")
 	made := map[string]bool{}

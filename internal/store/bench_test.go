@@ -154,7 +154,7 @@ func (d *seeded) deep(c snap.Caller) (cursor string) {
 	return cursor
 }
 
-// list measures a page of 50 against the 50 rows of the same place in the table.
+// list measures a page of 50 against a bare read of 50 of the newest rows.
 func (r *ratios) list(d *seeded, name string, c snap.Caller, q store.Query) {
 	q.Limit = 50
 	bare := d.bareRange()
@@ -238,7 +238,7 @@ func (r *ratios) check(d *seeded) {
 	}
 }
 
-// writes measures sharing and unsharing against the same bare lookup.
+// writes measures sharing and unsharing against the lookup of the whole record.
 func (r *ratios) writes(d *seeded) {
 	c := d.callers["admin"]
 	sn, err := d.Snapshot(d.ctx, c, d.ids[len(d.ids)/2])
@@ -250,7 +250,7 @@ func (r *ratios) writes(d *seeded) {
 		}
 		return d.Unshare(d.ctx, c, sn)
 	}, d.ok)
-	r.add("share and unshare (x check)", ratio, cost)
+	r.add("share and unshare (x whole record)", ratio, cost)
 }
 
 // bulk measures operations on many rows, once each.

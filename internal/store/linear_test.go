@@ -15,10 +15,10 @@ import (
 	"snap/internal/store"
 )
 
-// Changes are effective immediately (SPEC 3), with several replicas: once an unshare, a role change
-// or a sign-in has returned, no request that begins later, at any replica and through any door,
-// uses the earlier state. Concurrent callers of three stores over one PostgreSQL make a history,
-// and it must be linearizable as one switch for every way to see a snapshot.
+// Changes are effective immediately (SPEC 3), with several replicas: once a share, an unshare or a
+// role change has returned, no request that begins later, at any replica and through any door, uses
+// the earlier state. Concurrent callers of three stores over one PostgreSQL make a history, and it
+// must be linearizable as one switch for every way to see a snapshot.
 func TestReplicasAreLinearizable(t *testing.T) {
 	t.Parallel()
 	o := store.Options{URL: postgres(t)}
@@ -71,7 +71,7 @@ func TestLinearizabilityTestFindsAStaleRead(t *testing.T) {
 		t.Error("a look at what had been unshared passes as linearizable")
 	}
 	if !porcupine.CheckOperations(switchModel, stale[:3]) {
-		t.Error("a history without it does not")
+		t.Error("a history without such a look does not pass")
 	}
 }
 

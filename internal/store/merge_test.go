@@ -65,8 +65,8 @@ func (d *seeded) rareGroups(n sizes) {
 	d.callers["rare groups"] = d.inGroups(n.groups-100, 100)
 }
 
-// inGroups makes a member of count groups, beginning with the first-th. Groups with the most shares
-// come first.
+// inGroups makes a caller who is in the groups with the numbers from first to first+count-1. Groups
+// with low numbers have the most shares.
 func (d *seeded) inGroups(first, count int) snap.Caller {
 	var groups []string
 	for i := range count {
@@ -103,7 +103,8 @@ func (d *seeded) compareWalk(who string, c snap.Caller, q store.Query) {
 	}
 }
 
-// walk returns the keys of everything that a query selects, without using any index.
+// walk returns the keys of everything that a query selects, by a plain query over grants and
+// snapshots.
 func (d *seeded) walk(c snap.Caller, q store.Query) []int64 {
 	d.t.Helper()
 	kinds := "0, 1, 2, 3, 4"

@@ -60,7 +60,7 @@ func openAll(t *testing.T, o store.Options, n int) []*store.Store {
 	return all
 }
 
-// A URL of another kind of database is an error.
+// A URL of another kind of database, or with a certificate that does not exist, is an error.
 func TestOpenRefusesOtherURLs(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{"mysql://localhost/x", "postgres://localhost/x?sslrootcert=/none"} {

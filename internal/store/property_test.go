@@ -71,7 +71,7 @@ type pushed struct {
 var (
 	roles   = []snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}
 	targets = []string{"shop", "Shop eu", "orders"}
-	// manyGroups is more groups than those of which a listing reads a range each.
+	// manyGroups are too many groups for a listing to read a range for each.
 	manyGroups = []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"}
 )
 
@@ -91,7 +91,7 @@ func newHistory(rt *rapid.T, w *world, n int) *history {
 	return h
 }
 
-// begin pushes enough snapshots to fill several pages, and shares them in every way.
+// begin pushes enough snapshots to fill several pages, and shares some with groups and org-wide.
 func (h *history) begin(rt *rapid.T) {
 	for i := range 8 {
 		c := h.callers(rt)[i%2*4+1]
@@ -264,7 +264,7 @@ func (h *history) delete(rt *rapid.T) {
 	clear(p.grants)
 }
 
-// advance lets time pass. Shares last a few milliseconds here.
+// advance lets time pass. Most shares that end last only a few milliseconds.
 func (h *history) advance(rt *rapid.T) {
 	h.clock.Advance(time.Duration(rapid.IntRange(1, 5).Draw(rt, "ms")) * time.Millisecond)
 }
@@ -274,7 +274,7 @@ func (h *history) sweep(rt *rapid.T) {
 	must(rt, err)
 }
 
-// callers are all users, both organizations' keys and nobody.
+// callers are all users, and for each organization a key without the scope private and one with it.
 func (h *history) callers(rt *rapid.T) (all []snap.Caller) {
 	for _, p := range h.users {
 		c, err := h.CallerOfUser(h.ctx, p.id)

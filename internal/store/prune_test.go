@@ -138,7 +138,8 @@ func TestUnusedGroupsArePruned(t *testing.T) {
 	})
 }
 
-// A share, a sign-in and a run at the same time leave no share or member whose group is gone.
+// A share, a sign-in and a run of Prune at the same time leave no share or member whose group is
+// gone.
 func TestPruningRacesWithSharesAndSignIns(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleOwner)

@@ -54,7 +54,7 @@ func TestRechecksReadTheFrontOfTheQueue(t *testing.T) {
 	})
 }
 
-// isFirstDue checks that the first person who is due in acme is the one who has waited longest.
+// isFirstDue checks that of two people who are due in acme, the one who has waited longer is first.
 func (d *seeded) isFirstDue() {
 	d.t.Helper()
 	due, err := d.DueStandings(d.ctx, d.acme.ID, d.clock.Now().Add(-15*time.Minute), 2)

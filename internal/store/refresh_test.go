@@ -60,8 +60,8 @@ func TestRefreshWhileClosed(t *testing.T) {
 	})
 }
 
-// T2, T4: of many redemptions of one refresh token at once, each gets another
-// successor, one of them is good and all others are superseded.
+// T2, T4: of many redemptions of one refresh token at once, each gets a different successor. One
+// successor is good and all others are superseded.
 func TestRefreshRaces(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		n := w.login(w.user(w.acme, "mia", snap.RoleMember), "r0")
@@ -117,7 +117,7 @@ func TestOldTokensAreForgotten(t *testing.T) {
 			t.Errorf("%d tokens are kept", kept)
 		}
 		if err := w.rotate("r150", "x"); !errors.Is(err, store.ErrTokenReused) {
-			t.Errorf("a copy of lately: %v", err)
+			t.Errorf("an old token that is still kept: %v", err)
 		}
 	})
 }

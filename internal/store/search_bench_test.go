@@ -11,11 +11,11 @@ import (
 	"snap/internal/store"
 )
 
-// BenchmarkSearch measures searches of a member who sees half of all snapshots. They search for
-// words of the other half, which is private to somebody else: its target, owner, label, day and
-// time of day. A search that read hidden or unrelated snapshots would cost more with more of them.
-// It prints one table for each database, as ratios to a bare read of 50 rows, with SNAP_BENCH_SIZES
-// and SNAP_BENCH_DB as in [BenchmarkAccess].
+// BenchmarkSearch measures searches of a member who sees half of all snapshots. The other half is
+// private to somebody else. The words are targets, owners, labels, days and times of day of both
+// halves. A search that read hidden or unrelated snapshots would cost more with more of them. The
+// benchmark prints one table for each database, as ratios to a bare read of 50 rows, with
+// SNAP_BENCH_SIZES and SNAP_BENCH_DB as in [BenchmarkAccess].
 func BenchmarkSearch(b *testing.B) {
 	for _, db := range benchDatabases {
 		b.Run(db, func(b *testing.B) {
@@ -46,9 +46,9 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// fillHalves writes n snapshots: the older half are those of a robot, made at two
-// o'clock in December and private, and every other one of the newer half, and the
-// rest are alice's, made at other hours of January and shared org-wide.
+// fillHalves writes n snapshots. Every other one is a robot's: it is private, and its name has two
+// o'clock on a day in December. The rest are alice's: their names have other hours in January, and
+// they are shared org-wide.
 func (d *seeded) fillHalves(n int) {
 	alice, robot := d.user(d.acme, "alice", snap.RoleMember), d.user(d.acme, "robot", snap.RoleMember)
 	d.callers["mia"] = d.user(d.acme, "mia", snap.RoleMember)

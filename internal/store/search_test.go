@@ -60,7 +60,7 @@ func TestSearchFindsWords(t *testing.T) {
 		w.ok(err)
 		if got := w.search(gail, store.Query{Q: "211134"}); len(got) != 1 ||
 			len(w.search(gail, store.Query{Q: "alice"})) != 0 {
-			t.Errorf("gail finds %v, or the owner", namesOf(got))
+			t.Errorf("gail finds %v by the name, or finds it by its owner", namesOf(got))
 		}
 		w.clock.Advance(2e9)
 		if got := w.search(gail, store.Query{Q: "211134"}); len(got) != 0 {

@@ -26,13 +26,12 @@ type seeded struct {
 	keys    []int64
 }
 
-// sizes of the seeded tables other than the snapshots.
+// sizes are the numbers of rows of the seeded tables.
 type sizes struct{ snapshots, users, groups int }
 
-// seed fills a store: one organization with n snapshots of skewed owners,
-// targets and groups; another where a member may see three old snapshots and
-// nothing else; recipients of one share and of many ended ones. The numbers
-// are the same at every run.
+// seed fills a store: one organization with nine tenths of the snapshots, with skewed targets and
+// groups; another with the rest, where a member may see three old snapshots and nothing else;
+// recipients of one share and of many ended ones. The numbers are the same at every run.
 func seed(t testing.TB, o store.Options, n sizes) *seeded {
 	w := newWorld(t, o)
 	w.ctx = store.WithoutTimeLimit(w.ctx) // a statement takes longer on a busy machine
@@ -63,11 +62,11 @@ func seed(t testing.TB, o store.Options, n sizes) *seeded {
 	return d
 }
 
-// pushers are the callers who own one of a hundred snapshots each or so.
+// pushers are callers, each of whom owns about one in 150 snapshots.
 var pushers = []string{"admin", "5 groups", "500 groups"}
 
-// endedShares is about how many shares with one recipient have ended and are not
-// swept yet, at every size: that depends on the last ten minutes alone.
+// endedShares is about how many shares with one recipient have ended and are not swept yet. It does
+// not depend on the number of snapshots, because ended shares are swept every ten minutes.
 const endedShares = 1000
 
 // fill writes the rows in bulk.

@@ -98,8 +98,8 @@ func TestOlderProgramDoesNotOpenWhatANewerOneClosed(t *testing.T) {
 	})
 }
 
-// After `serve --again`, refresh tokens count as possibly old, because the destination of the
-// transfer may have replaced them.
+// After `serve --again`, the identity providers' refresh tokens count as possibly old, because the
+// destination of the transfer may have replaced them.
 func TestForgetMoveDoubtsRefreshTokens(t *testing.T) {
 	bothDatabases(t, func(t *testing.T, o store.Options) {
 		w := newWorld(t, o)
@@ -114,8 +114,9 @@ func TestForgetMoveDoubtsRefreshTokens(t *testing.T) {
 	})
 }
 
-// A database with archived lines of an audit log stays closed to programs that cannot read them when
-// it is copied by a backup or a transfer, and when the record of that is lost.
+// A database with archived lines of an audit log excludes programs that cannot read them, and so do
+// its copies by a backup or a transfer. If the record of the exclusion is lost, the next start
+// restores it.
 func TestArchivedLogsExcludeOlderPrograms(t *testing.T) {
 	bothDatabases(t, func(t *testing.T, o store.Options) {
 		w := newWorld(t, o)

@@ -62,8 +62,8 @@ func TestSharesDecideWhoSees(t *testing.T) {
 	})
 }
 
-// SPEC 2.3: a share is unique per snapshot and recipient; sharing again
-// changes its expiry, and leaving the expiry out makes it last.
+// SPEC 2.3: a share is unique per snapshot and recipient; sharing again changes its expiry, and
+// sharing again without an expiry removes it.
 func TestSharingAgainReplacesTheExpiry(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)

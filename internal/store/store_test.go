@@ -82,7 +82,7 @@ func newWorld(t testing.TB, o store.Options) *world {
 // auditKey signs the checkpoints of tests.
 var auditKey = auditlog.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 
-// sequence numbers the waiting lines of the audit logs.
+// sequence gives the waiting lines of the audit logs their numbers.
 func (w *world) sequence() {
 	w.t.Helper()
 	for _, org := range []snap.OrgRef{w.acme, w.globex} {
@@ -141,7 +141,7 @@ func (w *world) privateKey(org snap.OrgRef) snap.Caller {
 	return c
 }
 
-// upload returns the upload with which the world's n-th push of a target begins.
+// upload returns the upload with which the world's next push begins.
 func (w *world) upload(target string, typ snap.Type) store.Upload {
 	w.pushes++
 	return store.Upload{

@@ -11,9 +11,8 @@ import (
 	"snap/internal/store"
 )
 
-// Copying a database copies every table: the list of tables matches the migrations, each table
-// comes after those that it refers to, and both databases have the same columns. So a new table
-// cannot be forgotten.
+// Copying a database copies every table: the list of tables matches the migrations, and both
+// databases have the same columns. So a new table cannot be forgotten.
 func TestTablesAreThoseOfTheSchema(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -149,8 +148,8 @@ func TestOpenTakesARelativeFolder(t *testing.T) {
 	}
 }
 
-// A rate limit counts over all replicas that share the database: of many concurrent callers, as
-// many succeed as the limit allows, and the others learn how long to wait.
+// A rate limit is counted in the database, which all replicas share: as many calls succeed as the
+// limit allows, and the others learn how long to wait.
 func TestSpendingIsSharedByReplicas(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		const cost, window = 100 * time.Millisecond, time.Second

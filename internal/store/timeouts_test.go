@@ -30,7 +30,8 @@ func TestTransactionsDoNotWaitForTheDead(t *testing.T) {
 	}
 }
 
-// Every statement has a time limit, except those that change the schema and those of a migration.
+// Every statement has a time limit, except those that change the schema or lock tables, and those
+// of a context without a time limit.
 func TestStatementsHaveALimit(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

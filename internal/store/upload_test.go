@@ -94,8 +94,8 @@ func TestBytesAreDeletedWithTheirLastSnapshot(t *testing.T) {
 	})
 }
 
-// A push that is completed and ended at the same time either becomes a snapshot or has garbage, never
-// both: the bytes of a snapshot would be removed.
+// A push that is completed and ended at the same time either becomes a snapshot or leaves garbage.
+// If both happened, the bytes of the snapshot would be removed.
 func TestCompletedAndEndedAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		if !w.IsPostgres() { // SQLite runs one writing transaction at a time

@@ -32,13 +32,13 @@ func TestQuotas(t *testing.T) {
 		first, err := begin(alice, 60)
 		w.ok(err)
 		_, err = begin(alice, 41)
-		refused("more than is left beside what was announced", err)
+		refused("more than the announced bytes leave", err)
 		second, err := begin(alice, 40)
 		w.ok(err)
 		_, err = begin(alice, 1)
 		refused("a third upload", err)
 		third, err := begin(bob, 90)
-		w.ok(err) // alice's announced uploads are not the organization's
+		w.ok(err) // alice's announced bytes do not count against the organization's limit
 		_, err = begin(w.orgKey(w.acme), 1)
 		refused("a fourth upload of the organization", err)
 		_, err = begin(gail, 100)

@@ -46,11 +46,11 @@ func TestRules(t *testing.T) {
 			start: "item"},
 		"what nothing connects is whole": {graph: "orders>customer setting", where: "customer",
 			start: "customer", down: "orders>customer", whole: "setting"},
-		"or subject to the share": {graph: "orders>customer setting", where: "customer",
+		"what nothing connects is subject to a percentage": {graph: "orders>customer setting", where: "customer",
 			percent: 10, start: "customer setting", down: "orders>customer"},
-		"a share starts where most hangs on": {graph: "orders>customer item>orders item>product",
+		"a percentage starts in the table that most depend on": {graph: "orders>customer item>orders item>product",
 			percent: 10, start: "customer", down: "orders>customer item>orders"},
-		"and where else something hangs": {graph: "orders>customer item>orders item>product " +
+		"a percentage starts in more tables until it reaches all": {graph: "orders>customer item>orders item>product " +
 			"stock>warehouse stock>product", percent: 10, start: "customer warehouse",
 			down: "orders>customer item>orders stock>warehouse"},
 		"a reference to itself is not followed down": {graph: "employee>employee", where: "employee",

@@ -26,12 +26,11 @@ import (
 	"snap/internal/transfer"
 )
 
-// BenchmarkBytes pushes and pulls one incompressible snapshot over both kinds of
-// object store. In the same run it measures the limits of the machine: writing a file
-// with fsync, and transferring the same bytes through the same server with one
-// plain request that verifies nothing. Over S3 it also runs a peer of equal
-// durability: MinIO's own client library with as many connections, which then syncs
-// the file and verifies its SHA-256.
+// BenchmarkBytes pushes and pulls one incompressible snapshot over both kinds of object store. In
+// the same run it measures the limits of the machine: writing a file with fsync, and transferring
+// the same bytes through the same server with one plain request that verifies nothing. Over S3 it
+// also runs a peer of equal durability: MinIO's own client library. The peer pushes over as many
+// connections as we do and pulls over one. It then syncs the pulled file and computes its SHA-256.
 //
 // SNAP_BENCH_MIB sets the size in MiB (256 by default).
 func BenchmarkBytes(b *testing.B) {

@@ -204,9 +204,8 @@ func TestDownloadOutlastsPassingFaults(t *testing.T) {
 				return true
 			})
 			if _, _, err := transfer.Download(t.Context(), s.client(), id, file, quick()); err != nil {
-				// The checksum of the whole file reveals a wrong byte in a
-				// truncated response. All other wrong bytes are found in their
-				// response.
+				// The checksum of the whole file reveals the wrong byte of the answer that breaks
+				// off. The other faults are visible in the response.
 				t.Fatal(err)
 			}
 			wantFile(t, file, data)
@@ -358,8 +357,8 @@ func TestDownloadKeepsAnotherFileOfTheName(t *testing.T) {
 	}
 }
 
-// A URL may redirect to another host, as the service does with S3. Conditions meant
-// for one host do not reach the other, and https never leads to http.
+// A URL may redirect to another host, as the service does with S3. The request to that host has no
+// credentials and no Referer.
 func TestDownloadFollowsARedirectWithNothingButTheRange(t *testing.T) {
 	t.Parallel()
 	s, elsewhere := newService(t), newService(t)

@@ -41,7 +41,8 @@ func TestDownloadToAFullDisk(t *testing.T) {
 	wantFile(t, file, data)
 }
 
-// If the service's disk is full, the push reports that. It resumes once there is free space.
+// If the service's disk is full, the push reports that. The same push succeeds once there is free
+// space.
 func TestUploadToAFullService(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

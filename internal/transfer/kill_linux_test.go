@@ -156,12 +156,12 @@ func (b *battle) fight(victims []string, role, file, id string) string {
 			return out
 		}
 	}
-	b.t.Fatalf("%s does not end; its last output is %q", role, out)
+	b.t.Fatalf("%s: none of 20 clients succeeded; the output of the last is %q", role, out)
 	return ""
 }
 
-// checkListing compares everything listed with the pushed files. Their number must be count, unless
-// count is negative.
+// checkListing compares everything listed with the pushed files. The number of listed snapshots
+// must be count, unless count is negative.
 func (b *battle) checkListing(count int) {
 	b.t.Helper()
 	listed := 0

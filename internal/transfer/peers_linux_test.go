@@ -454,7 +454,7 @@ func (c *contest) copySynced(direct bool) result {
 		w := &copied{file: f}
 		if direct {
 			w.direct = disk.OpenDirect(to)
-			defer w.direct.Close() // it may be nil; syncing the other file syncs it too
+			defer w.direct.Close() // it may be nil; syncFile also syncs what it wrote
 			err = disk.Preallocate(f, c.req.Size)
 		}
 		// Not ReadFrom, which may copy without touching the bytes.

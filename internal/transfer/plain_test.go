@@ -67,7 +67,7 @@ func TestPlainStorageIsRefused(t *testing.T) {
 	}
 }
 
-// The same applies to a redirect: https does not lead to plain http.
+// A redirect to an object store with plain http is refused too.
 func TestRedirectToPlainStorageIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -83,9 +83,8 @@ func TestRedirectToPlainStorageIsRefused(t *testing.T) {
 	wantCode(t, err, snap.CodeUsage)
 }
 
-// A service on another machine cannot direct this machine to itself or to a
-// link-local address, whether by number, name or redirect. A service on this
-// machine can.
+// A service on another machine cannot direct a client to the client's own machine or to a
+// link-local address, whether by number or by name. A service on the same machine can.
 func TestStorageInsideIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -11,8 +11,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// If an object store refuses a part in the middle and closes the connection with most of
-// it unread, the client still gets the first response.
+// If an object store refuses a part in the middle and closes the connection with most of it unread,
+// the client still gets the response.
 func TestUploadHearsARefusalInTheMiddleOfAPart(t *testing.T) {
 	t.Parallel()
 	for reason, c := range map[string]struct {

@@ -93,7 +93,7 @@ func (s *service) client() *api.Client {
 	return c
 }
 
-// breakBy makes f handle requests, to inject failures, until it is called with nil.
+// breakBy makes f handle requests, to inject failures, until breakBy is called with nil.
 func (s *service) breakBy(f func(w http.ResponseWriter, r *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

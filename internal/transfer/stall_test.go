@@ -11,8 +11,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// If an object store receives or sends some bytes and then hangs, the request is
-// canceled and repeated.
+// If an object store receives some bytes of a part, or sends only the header of a response, and
+// then hangs, the request is canceled and repeated.
 func TestTransfersOutlastAStorageThatHangs(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -338,7 +338,7 @@ func TestUploadBeginsAgainWhenItWasCollected(t *testing.T) {
 	}
 }
 
-// Two processes that push the same snapshot at the same time share the work.
+// Several pushes of the same snapshot at the same time all succeed, and it is listed once.
 func TestTwoUploadsAtOnceDoNotDisturbEachOther(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -357,7 +357,8 @@ func TestTwoUploadsAtOnceDoNotDisturbEachOther(t *testing.T) {
 	}
 }
 
-// The service signs at most 100 parts in one request, however many connections there are.
+// A client with many connections requests the URLs of at most 100 parts at once, because the
+// service signs no more.
 func TestUploadWithManyConnections(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

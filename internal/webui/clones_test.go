@@ -90,8 +90,8 @@ func TestClonesPage(t *testing.T) {
 	u.must(u.post("/clones/feature%2Fx/drop", nil), http.StatusNotFound, "no clone")
 }
 
-// TestFailedClonesAreTriedAgain: the buttons of a failed job that made clones send its form again,
-// with the same target and options.
+// TestFailedClonesAreTriedAgain: the button of a job that failed to make clones sends the job's
+// form again, with the same target and options.
 func TestFailedClonesAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "targets:\n  a&b: {source: \"sqlite:///nowhere.db\"}\n")
@@ -108,8 +108,8 @@ func TestFailedClonesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// The web UI shows where a snapshot is from and which of its programs are left out, and nothing in
-// it loads them.
+// The web UI shows where a snapshot is from and which of its programs are left out. No form of the
+// web UI can load those programs.
 func TestForeignSnapshotsInTheWebUI(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

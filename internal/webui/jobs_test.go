@@ -207,7 +207,7 @@ func TestAJobThatFailsSaysWhy(t *testing.T) {
 		"There is no job &#34;first&#34;.")
 }
 
-// A job keeps running when no page is open, can be canceled, and does not run twice at once.
+// A page shows a running job. The job can be canceled, and does not run twice at once.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "")

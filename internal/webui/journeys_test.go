@@ -161,7 +161,7 @@ func TestBrowserSharingDialog(t *testing.T) {
 	b.until(`!document.querySelector("#page-body li:has(#gs-dba)").textContent.includes("no end")`)
 }
 
-// Search, filters and paging change the list and the address.
+// Search and filters change the list and the address, and Back returns to the earlier list.
 func TestBrowserSearchAndFilters(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -233,7 +233,7 @@ func TestBrowserJobs(t *testing.T) {
 		window.fetch = (...a) => { window.sent++; return send(...a); };
 	}`))
 	b.click(".cards button")
-	b.input(chromedp.DoubleClick(chromedp.CSS(".cards button"))) // only its second click
+	b.input(chromedp.DoubleClick(chromedp.CSS(".cards button"))) // sends only the second click
 	if sent := eval[int](b, "window.sent"); sent != 1 {
 		t.Errorf("a double click sent the form %d times", sent)
 	}
@@ -300,8 +300,8 @@ func TestBrowserTwoTabs(t *testing.T) {
 		`=== "local"`)
 }
 
-// The service stops and starts again: the page says so, keeps showing local snapshots, and fills
-// itself again.
+// If the service stops, the page says so and no longer lists its snapshots. It lists them again
+// when the service is back.
 func TestBrowserServiceAwayAndBack(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -390,8 +390,9 @@ func TestBrowserHostileName(t *testing.T) {
 	}
 }
 
-// Nothing on any page or in any state violates the rules of axe-core for WCAG 2.2 AA, in light and
-// dark. A page is checked at one of three widths, each state also at the widest.
+// No page violates the rules of axe-core for WCAG 2.2 AA in light and dark, each at one of three
+// widths, or at all of them with SNAP_AXE_WIDTHS. The open dialog, a menu with selected rows and
+// the finder are checked only in dark and at the widest.
 func TestBrowserAccessibility(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

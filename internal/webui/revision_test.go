@@ -15,8 +15,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// held delays the first matching response until it is released, although the response was made
-// earlier.
+// held makes the first matching response at once, but sends it only when release is closed.
 type held struct {
 	next    http.Handler
 	match   func(*http.Request) bool
@@ -142,8 +141,8 @@ func TestBrowserLateListing(t *testing.T) {
 	}
 }
 
-// A change of one snapshot that the service makes when the dialog already shows another does not
-// replace it: the next click would share the wrong snapshot.
+// If the response to a change of one snapshot arrives when the dialog already shows another, it
+// does not replace the dialog. Otherwise the next click would share the wrong snapshot.
 func TestBrowserLateAnswerForAnotherDialog(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

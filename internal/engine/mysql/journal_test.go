@@ -26,8 +26,8 @@ func TestHostileAccounts(t *testing.T) {
 	})
 }
 
-// withMallory returns URLs of a server's databases: own and prod as root, and own as another
-// account, which is allowed to load into own.
+// withMallory starts a server with two databases, which are named own and prod. It returns their
+// URLs for root, and the URL of own for the account mallory, which is allowed to load into it.
 func withMallory(t *testing.T, server string) (own, prod, mallory string) {
 	t.Helper()
 	own = servertest.OwnMySQL(t, server, "")
@@ -56,8 +56,8 @@ func accounts(t *testing.T, url string) string {
 		"mysql.user"), "\n")
 }
 
-// swept loads into a database as its user, which first cleans up after killed loads, and returns
-// the notices of that load.
+// swept begins a load, which first cleans up after killed loads, and drops it before the exchange.
+// It returns the notices of that load.
 func swept(t *testing.T, url string, d engine.Dump) (said []string) {
 	t.Helper()
 	s, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 1, Notice: func(text string) {
@@ -73,7 +73,7 @@ func swept(t *testing.T, url string, d engine.Dump) (said []string) {
 }
 
 // The journal of another account of the server is foreign data. No load runs any part of it,
-// whatever its content and signature, and it blocks no load.
+// whatever its content and seal, and it blocks no load.
 func plantedJournals(t *testing.T, own, prod, mallory string) {
 	t.Helper()
 	d := emptyDump(t)
@@ -135,7 +135,7 @@ func changedJournals(t *testing.T, own, prod, mallory string) {
 			db, _ := openURL(t, mallory)
 			_, err := db.Exec(strings.ReplaceAll(change, "%", at) + "SELECT '" + digest(id, text) + "' AS digest")
 			if err == nil && !strings.HasPrefix(change, "CREATE OR REPLACE VIEW") {
-				t.Errorf("%s: it keeps its owner", change)
+				t.Errorf("%s: the statement was not refused", change)
 			}
 			db.Close()
 		}
@@ -181,7 +181,7 @@ func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 		snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), `"own": only`) {
 		t.Errorf("removed %q, %v", removed, err)
 	}
-	// It does not keep a clone from being recovered or dropped.
+	// The kept journal does not keep a clone from being recovered or dropped.
 	const name = engine.ClonePrefix + "x"
 	clone, others := strings.Replace(own, "/own", "/"+name, 1), strings.Replace(mallory, "/own", "/"+name, 1)
 	script(t, own, "CREATE DATABASE "+name)
@@ -265,8 +265,8 @@ func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
 	}
 }
 
-// A journal that cannot be completed is set aside. Later loads skip it, and the
-// next load into the same database removes it.
+// A load that cannot complete a journal sets it aside and continues. RemoveLeftovers removes the
+// journal.
 func TestJournalsAreSetAside(t *testing.T) {
 	t.Parallel()
 	to := servertest.OwnMySQL(t, "mariadb", "")

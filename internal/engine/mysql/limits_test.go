@@ -48,7 +48,7 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
 		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
-		text := strings.Replace(limits(), ", KEY (k62)", "", 1) // with the key of many columns, the table has 63 keys
+		text := strings.Replace(limits(), ", KEY (k62)", "", 1) // 64 keys, with the primary key, are the limit
 		if strings.HasPrefix(server, "mysql") {
 			text += "SET SESSION sql_generate_invisible_primary_key = ON; CREATE TABLE unkeyed (a INT); INSERT INTO " +
 				"unkeyed VALUES (3), (3), (NULL);\n"

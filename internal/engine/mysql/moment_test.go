@@ -16,8 +16,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// filled creates a database of two tables that are always changed together. The
-// server knows that a is larger, so a dump reads it first.
+// filled creates a database of two tables that are always changed together. The server knows that
+// the table a is larger, so a dump reads that table first.
 func filled(t *testing.T, server string) string {
 	t.Helper()
 	url := servertest.MySQL(t, server)
@@ -33,8 +33,7 @@ func filled(t *testing.T, server string) string {
 	return url
 }
 
-// With any number of readers, a dump shows the database at one moment and does not
-// block writers.
+// With several connections, a dump shows the database at one moment and does not block writers.
 func TestOneMomentWithoutBlockingWriters(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -116,8 +115,8 @@ func testSchemaChanged(t *testing.T, server string) {
 	}
 }
 
-// A user without the privilege RELOAD reads with one connection. A user who is not allowed to see a
-// routine's definition gets an error, not a snapshot without the routine.
+// A user without the privilege RELOAD can build. If the user has no access to routines, the
+// snapshot has none, and a warning says so.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -62,8 +62,8 @@ func openURL(t testing.TB, url string) (*sql.DB, database) {
 	return db, d
 }
 
-// contents returns the whole database as the server shows it: every definition, and the exact rows
-// of every table and view.
+// contents returns the whole database as the server shows it: every definition, the exact rows of
+// every table, and the number of rows of every view.
 func contents(t testing.TB, url string) string {
 	t.Helper()
 	db, d := openURL(t, url)
@@ -116,7 +116,7 @@ func contentsOf(t testing.TB, c *sql.Conn, database string) string {
 			}
 			what, past := exactly(t, c, n), ""
 			switch kinds[n] {
-			case "VIEW": // the rows of a view can have any order
+			case "VIEW": // it can have values in any order, as of group_concat
 				what = "count(*)"
 			case "SYSTEM VERSIONED":
 				what, past = what+", row_start, row_end", " FOR SYSTEM_TIME ALL"
@@ -129,13 +129,13 @@ func contentsOf(t testing.TB, c *sql.Conn, database string) string {
 	return all.String()
 }
 
-// unlike matches the permitted differences between a database and its copy: the creator and the time
-// of creation, the client's character set, and a character set that MySQL shows only if it was
-// written although the collation implies it.
+// unlike matches the permitted differences between a database and its copy: the creator and the
+// time of creation, the client's character set, and a character set that the collation implies.
+// MySQL shows such a character set only if the definition named it.
 var unlike = regexp.MustCompile("\\|latin1\\b|\\|utf8mb4\\b|DEFINER=`[^`]*`@`[^`]*` ?|(?m:\\|\\d{4}-\\d\\d-\\d\\d " +
 	"\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$)|STARTS '[^']*'| CHARACTER SET \\w+( COLLATE)")
 
-// exactly lists a table's columns, so that no digit and no byte is lost.
+// exactly returns expressions for a table's columns that lose no digit and no byte.
 func exactly(t testing.TB, c *sql.Conn, table string) string {
 	t.Helper()
 	list := answer(t, c,
@@ -302,8 +302,8 @@ func analyzed(t *testing.T, urls ...string) {
 	}
 }
 
-// sanitized masks only the customers' addresses, and loads the result over the copy. The copy has
-// the original contents.
+// sanitized masks only the customers' email addresses, and loads the result over the copy, which
+// still has the original contents.
 func sanitized(t *testing.T, sample string, d engine.Dump, to, before string) {
 	t.Helper()
 	table, column := map[string]string{"sakila": "customer", "chinook": "Customer"}[sample],
@@ -392,7 +392,8 @@ func testOddSchemaTwice(t *testing.T, server string) {
 	}
 }
 
-// killing is held while databases of a killed load are on a common server, which [leftovers] would find.
+// killing is held while a shared server has databases of a killed load, which [leftovers] would
+// find.
 var killing sync.Mutex
 
 // leftovers returns the databases of ended loads on a server. A database whose lock is free can

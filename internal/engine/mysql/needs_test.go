@@ -58,7 +58,7 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 					}
 				}
 				if needs, err := (Engine{}).Needs(t.Context(), u.String(), c.use); err != nil || len(needs) > 0 {
-					t.Errorf("it stays: %v, %v", needs, err)
+					t.Errorf("still missing: %v, %v", needs, err)
 				}
 			}
 		})

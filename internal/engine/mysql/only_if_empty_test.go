@@ -136,7 +136,8 @@ func TestFilledDuringExchange(t *testing.T) {
 	})
 }
 
-// TestOnlyIfEmptyInPlace does the same for loads that fill the database in place.
+// TestOnlyIfEmptyInPlace checks such a load in place. It keeps what somebody adds while it fills
+// the database, and is refused if the database has content when it begins.
 func TestOnlyIfEmptyInPlace(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -17,7 +17,7 @@ import (
 )
 
 // If a load is killed during the swap, the next load reverts or completes it, depending on whether
-// the tables were exchanged. It does so even if the next load is then refused (decision 19).
+// the tables were exchanged. The next load does so even if it is refused afterwards (decision 19).
 func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -268,9 +268,9 @@ func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) (id str
 	return s.id
 }
 
-// A collation that the destination lacks is reported before anything is created. With the code usage,
-// sanitize keeps the hint, because the masking rules are not the cause. MariaDB 10.11, for example,
-// lacks the default collation of MySQL 8.
+// A collation that the destination lacks is reported before anything is created. The error has the
+// code "usage", for which sanitize keeps the hint, because the masking rules are not the cause.
+// MariaDB 10.11, for example, lacks the default collation of MySQL 8.
 func TestUnknownCollation(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MySQL(t, "mysql-8.0"), servertest.MariaDB(t)

@@ -63,7 +63,8 @@ func TestMaskedValuesAreLoadedStrictly(t *testing.T) {
 	})
 }
 
-// Other warnings are found, however many empty values of an ENUM there are.
+// The warning about a masked value is found, however many empty values of an ENUM also cause
+// warnings.
 func TestEmptyMembersHideNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

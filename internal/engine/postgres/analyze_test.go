@@ -10,8 +10,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// After a load the planner has complete statistics, including those of objects that were created
-// after the rows: expressions, extended statistics, partitions and child tables.
+// After a load the planner has complete statistics. They include those of indexed expressions and
+// extended statistics, which are created after the rows, and those of tables with partitions or
+// child tables.
 func TestPlannerKnowsEverything(t *testing.T) {
 	t.Parallel()
 	for _, v := range servertest.PostgresVersions {

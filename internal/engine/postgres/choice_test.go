@@ -53,8 +53,8 @@ const chooseFrom = `
 	INSERT INTO base VALUES (1); INSERT INTO derived VALUES (2, 3); INSERT INTO audit.log VALUES (1, 'good');
 	REFRESH MATERIALIZED VIEW totals; SELECT setval('customer_id_seq', 100);`
 
-// TestChoice compares a load of chosen objects with the source after the same objects have been
-// dropped there with CASCADE.
+// TestChoice compares a load of chosen objects with a copy of the source in which the other objects
+// were dropped.
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	from := servertest.Postgres(t)
@@ -170,7 +170,7 @@ func TestChoiceNeedsNoRights(t *testing.T) {
 }
 
 // TestOmitKinds leaves out event triggers and the comments on extensions. The extensions then have
-// their own comments.
+// their default comments.
 func TestOmitKinds(t *testing.T) {
 	t.Parallel()
 	const source = `CREATE EXTENSION citext; COMMENT ON EXTENSION citext IS 'changed'; CREATE TABLE t (a int);

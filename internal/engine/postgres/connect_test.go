@@ -15,7 +15,8 @@ import (
 )
 
 // secured returns the URL of a server and the folder of its certificates. The server accepts the
-// role user only over TLS, and the role with_cert only with a client certificate.
+// role "alone" only over TLS, the role "with_cert" only with a client certificate, and the role
+// "asked" only with a password.
 func secured(t *testing.T) (raw, certs string) {
 	t.Helper()
 	raw, restart := servertest.CrashingPostgres(t) // hba_file is only read at the start
@@ -51,7 +52,8 @@ func secured(t *testing.T) (raw, certs string) {
 }
 
 // TestTLS builds and loads over TLS, with each way to verify the server and with a client
-// certificate, through a service file and a list of hosts, and explains each refusal.
+// certificate, through a service file and a list of hosts. It also checks the error of each
+// refusal.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	raw, certs := secured(t)
@@ -59,7 +61,7 @@ func TestTLS(t *testing.T) {
 	in := func(name string) string { return filepath.Join(certs, name) }
 	at := func(user, parameters string) string { return withParameters(t, raw, user, parameters) }
 	ca := "sslrootcert=" + in("ca.pem")
-	if err := os.Chmod(in("client.key"), 0o600); err != nil { // libpq refuses others
+	if err := os.Chmod(in("client.key"), 0o600); err != nil { // libpq refuses a key that others can read
 		t.Fatal(err)
 	}
 	u, err := url.Parse(raw)

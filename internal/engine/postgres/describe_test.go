@@ -106,7 +106,7 @@ func tableNamed(s *schema.Schema, namespace, name string) *schema.Table {
 	return &schema.Table{}
 }
 
-// A subset and a masked copy have the same description as the whole database.
+// A subset and a masked copy have a description too.
 func TestSubsetAndMaskedCopyAreDescribed(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
@@ -127,7 +127,7 @@ func TestSubsetAndMaskedCopyAreDescribed(t *testing.T) {
 	}
 }
 
-// Names and comments are described correctly in every encoding.
+// Names and comments are described correctly in encodings other than UTF-8.
 func TestDescriptionOfAnotherEncoding(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

@@ -22,7 +22,8 @@ import (
 )
 
 // written is an encoding with strings that a database in this encoding can store: random strings,
-// and some that are easily damaged. The names are names of a table and of a column.
+// and some that are easily damaged. table is the name of a table and of one of its columns, and
+// told is that name as the program shows it.
 type written struct {
 	encoding    string
 	character   *rapid.Generator[string]
@@ -30,7 +31,7 @@ type written struct {
 	table, told string
 }
 
-// from draws a string of one byte of each of the ranges.
+// from draws a string that has one byte from each of the ranges.
 func from(ranges ...[2]byte) *rapid.Generator[string] {
 	return rapid.Custom(func(r *rapid.T) string {
 		var b []byte
@@ -160,7 +161,7 @@ func TestEveryEncoding(t *testing.T) {
 			info, err := Engine{}.Check(t.Context(), to)
 			if err != nil || info.Properties["encoding"] != w.encoding || len(info.Tables) != 1 ||
 				info.Tables[0].Name != w.told || info.Tables[0].Columns[1].Name != w.told {
-				t.Fatalf("told is %+v, %v", info, err)
+				t.Fatalf("Check returned %+v, %v", info, err)
 			}
 			w.masked(t, seed, from, to, want)
 		})
@@ -227,7 +228,7 @@ func (w written) masked(t *testing.T, seed int, from, to string, want map[string
 	}
 }
 
-// A snapshot from an old version, which was converted to UTF-8 when it was built, is converted back.
+// A snapshot that an old version of snapcli converted to UTF-8 when it built it is converted back.
 func TestSnapshotThatWasConverted(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)
@@ -263,8 +264,8 @@ func TestSnapshotThatWasConverted(t *testing.T) {
 	sameTexts(t, 0, w.texts(t, from, "kept"), want)
 }
 
-// Converting text without a server gives the same result as the server's
-// conversion, except for characters with two encodings.
+// Converting text without a server gives the same result as the server's conversion, except for
+// four characters.
 func TestCharsetsAreTheServers(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)

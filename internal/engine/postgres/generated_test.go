@@ -18,8 +18,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// types are the built-in types, each with expressions of the row number n that produce values,
-// including unusual ones. int4multirange needs version 14.
+// types are the built-in types and those of preamble, each with expressions of the row number n
+// that produce values, including unusual ones. int4multirange needs version 14.
 var types = map[string][]string{
 	"smallint": {"n", "-32768"}, "integer": {"n * 7", "2147483647"}, "bigint": {"n * 1e10", "-9223372036854775808"},
 	"numeric": {"n / 7.0", "'NaN'", "'Infinity'", "1e-40"}, "numeric(12,3)": {"n / 3.0"},
@@ -252,7 +252,7 @@ func shuffledTypes() []string {
 }
 
 // database returns the script of one database. Over all rounds, every type and every feature is
-// used at least once, and the others are drawn at random.
+// used at least once. Each database also has others, which are drawn at random.
 func (v vocabulary) database(r *rapid.T, round, rounds int) string {
 	var b strings.Builder
 	b.WriteString(v.preamble)

@@ -12,7 +12,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// siegeBase is the database whose dump the grammar alters: the tables of [hostileSchema] and a program
+// siegeBase is the database whose dump [siege] alters: the tables of [hostileSchema] and a program
 // of each kind.
 const siegeBase = `CREATE TABLE t (a integer, b integer); CREATE TABLE u (a integer, b integer);
 	INSERT INTO t VALUES (1, 2), (3, NULL); INSERT INTO u VALUES (5, 6);
@@ -101,8 +101,7 @@ func (s *siege) dump(t *testing.T, r *rapid.T) engine.Dump {
 	return dumpOf(raw, info)
 }
 
-// attack loads a dump, uses the loaded database as a superuser would, and checks that the server's
-// state is unchanged.
+// attack loads a dump and checks that the server's state is unchanged.
 func (s *siege) attack(t *testing.T) func(*rapid.T) {
 	return func(r *rapid.T) {
 		d := s.dump(t, r)

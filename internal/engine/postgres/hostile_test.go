@@ -119,8 +119,9 @@ type way struct {
 // everyWay lists the degrees of trust that a hostile dump can have.
 var everyWay = []way{{engine.Foreign, true}, {engine.Ours, false}, {engine.Foreign, false}}
 
-// attack loads a dump, as a superuser and as a user who may only create databases. The load may
-// fail, but nothing else may change. attack returns the result of the load as data.
+// attack loads a dump in each of the given ways, as the user of each URL. A load may fail, but
+// nothing else may change. attack returns the error of the last load with the trust Foreign and
+// without programs.
 func (v victim) attack(t *testing.T, what string, d engine.Dump, urls []string, ways ...way) (data error) {
 	t.Helper()
 	before := v.state(t)
@@ -232,8 +233,8 @@ func TestHostilePrograms(t *testing.T) {
 	}
 }
 
-// The test adds statements to definitions, names, rows and settings in the table of contents. As
-// data, the snapshot loads or fails, and no added statement runs.
+// The test adds statements to definitions, names, rows and settings in the table of contents. In
+// every way, the snapshot loads or fails, and no added statement runs.
 func TestHostileContentsOnAServer(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -326,8 +327,8 @@ const (
 
 var textFields = []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 4}
 
-// changeContents changes the strings of the entries of a dump of version 1.14. A missing string is
-// nil.
+// changeContents changes the strings of the entries of a dump of version 1.14, 1.15 or 1.16. A
+// missing string is nil.
 func changeContents(t *testing.T, dump []byte, change func(i int, texts [][]byte)) []byte {
 	t.Helper()
 	if string(dump[:5]) != "PGDMP" || dump[6] < 14 || dump[6] > 16 {

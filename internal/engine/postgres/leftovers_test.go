@@ -8,8 +8,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// A database that a running load uses is not a leftover. When that load has ended, this cleanup or
-// the next load of any test removes the database.
+// A database that a running load uses is not a leftover. When that load has ended, RemoveLeftovers
+// or the next load of any test removes the database.
 func TestMendDropsWhatNoLoadHolds(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
@@ -50,8 +50,8 @@ func TestMendDropsWhatNoLoadHolds(t *testing.T) {
 	}
 }
 
-// A load into the database postgres takes its locks in template1. Loads into other databases of the
-// server neither list nor drop what it uses.
+// A load into the database postgres takes its locks in template1. Leftovers and RemoveLeftovers of
+// another database of the server neither list nor drop what that load uses.
 func TestLocksInOtherDatabasesCount(t *testing.T) {
 	t.Parallel()
 	url, _ := servertest.CrashingPostgres(t)

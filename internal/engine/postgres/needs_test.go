@@ -105,7 +105,7 @@ func grantAll(t *testing.T, e Engine, url string, u engine.Use, admin string) st
 			psql(t, admin, script(t, n.Remedy))
 		}
 	}
-	t.Fatalf("it stays:\n%s", said.String())
+	t.Fatalf("rights are still missing after:\n%s", said.String())
 	return ""
 }
 
@@ -132,7 +132,7 @@ func nameOf(t *testing.T, raw string) string {
 	return d.name()
 }
 
-// as is a URL for another user.
+// as returns a URL for another user.
 func as(t *testing.T, raw, user string) string {
 	t.Helper()
 	u, err := url.Parse(raw)

@@ -51,7 +51,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 	const theirs = "CREATE TABLE theirs (a int); INSERT INTO theirs VALUES (7);"
 	for name, c := range map[string]struct {
 		missing   bool   // the database does not exist when the load begins
-		meanwhile string // runs in the database before the exchange; - is nothing at all
+		meanwhile string // SQL to run before the exchange; "-" is none, not even CREATE DATABASE
 		refused   bool
 	}{
 		"still empty":              {false, "-", false},
@@ -174,7 +174,8 @@ func TestHeldOpen(t *testing.T) {
 	}
 }
 
-// TestOnlyIfEmptyInside does the same for loads that fill an existing database.
+// TestOnlyIfEmptyInside checks loads into an existing database that are not allowed to replace
+// content.
 func TestOnlyIfEmptyInside(t *testing.T) {
 	t.Parallel()
 	const ours, theirs = "CREATE TABLE ours (a int)", "CREATE TABLE theirs (a int); SELECT lo_create(77)"
@@ -197,7 +198,7 @@ func TestOnlyIfEmptyInside(t *testing.T) {
 				if got != "theirs" {
 					t.Errorf("it has %s", got)
 				}
-			} else if err != nil || got != "ours theirs" { // the database was emptied before they came
+			} else if err != nil || got != "ours theirs" { // the check was before theirs was created
 				t.Errorf("it has %s, %v", got, err)
 			}
 			if err := s.Drop(t.Context()); err != nil {

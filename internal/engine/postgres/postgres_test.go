@@ -513,7 +513,7 @@ func TestPasswordIsNoArgument(t *testing.T) {
 	}
 }
 
-// The URL of a clone names its server, even if the configured URL leaves it to a service.
+// The URL of a clone names its server, even if the configured URL takes it from a service file.
 func TestURLNamesItsServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "services")
@@ -531,7 +531,7 @@ func TestURLNamesItsServer(t *testing.T) {
 	}
 }
 
-// The URL says how long a connection may take, also to the programs.
+// The URL's connect_timeout also applies to PostgreSQL's programs.
 func TestConnectTimeoutOfTheURL(t *testing.T) {
 	t.Parallel()
 	d, err := parse("postgres://u@h/db?connect_timeout=145")
@@ -544,8 +544,8 @@ func TestConnectTimeoutOfTheURL(t *testing.T) {
 	}
 }
 
-// Indexes of tables with partitions of partitions are valid after each load, whatever concurrent
-// connections do.
+// Indexes of tables with partitions of partitions are valid after each load, whatever the load's
+// concurrent connections do.
 func TestIndexesOfDeepPartitions(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

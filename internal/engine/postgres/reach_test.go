@@ -114,8 +114,8 @@ func TestSocketThroughSSH(t *testing.T) {
 	}
 }
 
-// TestPasswordCommandFails checks that the reason for a program's failed connection is
-// reported, and that a canceled load ends on the server.
+// TestPasswordCommandFails checks that a load reports a failure of the command that prints the
+// password, whichever connection needed it.
 func TestPasswordCommandFails(t *testing.T) {
 	t.Parallel()
 	raw := servertest.Postgres(t)

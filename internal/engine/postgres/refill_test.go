@@ -170,9 +170,9 @@ func TestRefillRefuses(t *testing.T) {
 	}
 }
 
-// TestRefillRunsNoPrograms loads a snapshot of the user's own organization whose programs would
-// create roles, and then fills its tables again as a superuser. Filling must not run a program in
-// any of the places where PostgreSQL would.
+// TestRefillRunsNoPrograms loads a snapshot of the user's own organization whose programs fail if a
+// superuser runs them, and then refills its table as a superuser. The refill is refused in each
+// case in which PostgreSQL would run a program.
 func TestRefillRunsNoPrograms(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

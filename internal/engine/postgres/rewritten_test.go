@@ -89,7 +89,7 @@ func TestRewrittenTableIsReadable(t *testing.T) {
 }
 
 // TestBuildLetsOthersPass builds while pg_dump waits for the lock of a table. Before pg_dump gets
-// that lock, a TRUNCATE begins to wait on another table, which the build describes or from which it
+// that lock, another session truncates another table, which the build describes or from which it
 // chooses rows. There must be no deadlock in which the TRUNCATE waits for a session of the build,
 // that session for pg_dump, and pg_dump for the TRUNCATE.
 func TestBuildLetsOthersPass(t *testing.T) {
@@ -187,7 +187,7 @@ func TestRewrittenInALoop(t *testing.T) {
 		}
 	}
 	stop()
-	t.Logf("%d builds, %d refused, beside %d rewrites", rounds, refused, <-ended)
+	t.Logf("%d builds, %d refused, during %d rewrites", rounds, refused, <-ended)
 }
 
 // waitForDump returns when pg_dump, or the session of snapcli that chooses a subset, waits for a

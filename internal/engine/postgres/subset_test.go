@@ -213,8 +213,7 @@ func TestSubsetWithinALimit(t *testing.T) {
 	}
 }
 
-// A long chain of references is followed to its end. A subset shows one moment: rows that are added
-// during the build are not in it.
+// A long chain of references is followed to its end.
 func TestSubsetFollowsAChain(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
@@ -250,7 +249,7 @@ func TestSubsetConditionsThatAreWrong(t *testing.T) {
 		"divided by zero":   {Where: map[string]string{"t": "1 / (a - 1) = 1"}},
 		"below nothing":     {Percent: -1},
 		"over the whole":    {Percent: 100.5},
-		"a view is a table": {Where: map[string]string{"pg_class": "true"}},
+		"a catalog's table": {Where: map[string]string{"pg_class": "true"}},
 	} {
 		if _, err := subsetOf(t, from, want); snap.CodeOf(err) != snap.CodeUsage {
 			t.Errorf("%s: %v", name, err)
