@@ -11,7 +11,7 @@ import (
 )
 
 // TestSanitizingPage compares docs/sanitizing.md with the program: the page names every mask, and
-// its example is a valid rules file.
+// its first example is a valid rules file.
 func TestSanitizingPage(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/sanitizing.md")

@@ -126,7 +126,7 @@ func TestErrorTable(t *testing.T) {
 	wrapped := fmt.Errorf("look up: %w", &snap.Error{Code: snap.CodeNotFound, Detail: "no such file"})
 	if !errors.Is(wrapped, snap.ErrNotFound) || errors.Is(wrapped, snap.ErrUnauthenticated) ||
 		snap.CodeOf(wrapped) != snap.CodeNotFound {
-		t.Error("errors are the same when their code is")
+		t.Error("errors are not compared by their codes")
 	}
 	if snap.CodeOf(nil) != "" || snap.CodeOf(errors.New("x")) != snap.CodeInternal {
 		t.Error("CodeOf without an *Error")

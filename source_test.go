@@ -121,7 +121,7 @@ func TestUnwatchedPackagesAreSequential(t *testing.T) {
 func TestFunctionNames(t *testing.T) { report(t, "function names") }
 
 // TestBooleansHaveNames rejects calls with two boolean literals, such as f(x, true, false): a
-// reader cannot tell what they mean. Two functions, an option or a named type can.
+// reader cannot tell what they mean. Use two functions, an option or a named type instead.
 func TestBooleansHaveNames(t *testing.T) { report(t, "booleans") }
 
 // TestCommandsAreQuotedForAShell rejects commands with the verb %q in hints. People copy these
@@ -161,8 +161,8 @@ func swaps(call *ast.CallExpr) bool {
 	return is && f.Sel.Name == "CompareAndSwap"
 }
 
-// dependsOnOrder reports whether one result is a variable that the call of another result gets the
-// address of.
+// dependsOnOrder reports whether one result is a variable, or a field of one, and another result
+// passes the address of that variable, or of one of its fields, to a call.
 func dependsOnOrder(statement *ast.ReturnStmt) bool {
 	values, addressed := map[string]bool{}, map[string]bool{}
 	for _, result := range statement.Results {

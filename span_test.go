@@ -65,7 +65,7 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// A span in words differs from what it says by at most half of its smaller unit.
+// A span in words differs from the duration by at most half of its smaller unit and half a second.
 func TestSpanIsExactToTwoUnits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

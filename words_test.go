@@ -50,12 +50,12 @@ var phrases = sync.OnceValue(func() (all []phrase) {
 	return all
 })
 
-// bareSubject matches a sentence in a line that begins with a pronoun where a noun says what the
-// sentence is about.
+// bareSubject matches the beginning of a sentence, within one line, whose subject begins with What
+// or Who, such as "Who may see it". Such a sentence should begin with a noun.
 var bareSubject = regexp.MustCompile(
 	`(?:^|[.:;] |// |\* )(What|Who|Whoever|Whatever) (is|was|has|cannot|may|does|a|the)\b`)
 
-// TestPlainWords rejects these phrases in every tracked file except this one.
+// TestPlainWords rejects idioms and bare subjects in every text file that trackedFiles returns.
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	files := 0
@@ -141,8 +141,8 @@ func occurrences(text []byte, pattern *regexp.Regexp) iter.Seq2[int, int] {
 
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// trackedFiles returns the files that were written for this repository, without licenses and inputs
-// that fuzzing found.
+// trackedFiles returns the tracked files, without licenses, inputs that fuzzing found, and this
+// file.
 func trackedFiles(t *testing.T) []string {
 	t.Helper()
 	listed, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()
@@ -152,7 +152,7 @@ func trackedFiles(t *testing.T) []string {
 	var names []string
 	for name := range strings.SplitSeq(strings.TrimRight(string(listed), "\x00"), "\x00") {
 		base := filepath.Base(name)
-		if base != "LICENSE" && base != "words_test.go" && !strings.Contains(name, "/testdata/fuzz/") {
+		if base != "LICENSE" && name != "words_test.go" && !strings.Contains(name, "/testdata/fuzz/") {
 			names = append(names, name)
 		}
 	}

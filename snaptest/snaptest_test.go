@@ -13,8 +13,8 @@ import (
 	"snap/snaptest"
 )
 
-// Each test gets a database of its own with the whole snapshot, which is dropped when the test
-// ends. Later tests get copies that were made in advance.
+// Each test gets a database of its own with the whole snapshot. The database is dropped when the
+// test ends. Only copies that were made in advance for later tests may remain.
 func TestEveryTestHasItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SNAPCLI_CONFIG_DIR", dir)

@@ -12,8 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// The page offers each role what it may do, and nothing else: a viewer sees and
-// pulls, a member shares what is theirs, owners and admins everything.
+// The page offers each role what it may do, and nothing else: a viewer sees and pulls, a member
+// also shares what is theirs, and owners and admins do everything.
 func TestBrowserRoles(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

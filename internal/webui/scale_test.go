@@ -30,9 +30,9 @@ type scaled struct {
 	calls           sync.Map // the requests themselves, by their number
 }
 
-// scale starts a service where mia has n snapshots a second apart, every fourth
-// of them shared org-wide, and alice is in that many groups. The rows are
-// copies of one real push, made in the database: copy i is the i-th newest.
+// scale starts a service where mia has n snapshots a second apart, every fourth of them shared
+// org-wide, and alice is in the given number of groups. The rows are copies of one real push, made
+// in the database. Copy i has i newer snapshots.
 func scale(t testing.TB, n, groups int) *scaled {
 	t.Helper()
 	s := &scaled{}
@@ -73,7 +73,7 @@ func scale(t testing.TB, n, groups int) *scaled {
 	return s
 }
 
-// copyID is the ID of the i-th newest snapshot, which scale made.
+// copyID is the ID of copy i, which scale made.
 func copyID(i int) string { return fmt.Sprintf("snap_%016d", i) }
 
 // counted counts requests, and the bytes of their responses.
@@ -139,8 +139,8 @@ var scalePages = []struct {
 	{"days", "/snapshots?from=2020-01-01", deepPage},
 }
 
-// TestPagesAmongMany: the pages of 2,200 snapshots make as many requests to the service, for as
-// many bytes, as those of 1,100. A deep page and sorted pages show exactly the right rows.
+// TestPagesAmongMany: the pages of 2,200 snapshots make as many requests to the service as those of
+// 1,100, for at most 10% more bytes. A deep page and sorted pages show exactly the right rows.
 func TestPagesAmongMany(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -412,7 +412,7 @@ func (b *tab) took(script, condition string) float64 {
 	return took
 }
 
-// deep returns the address of a page that many pages on.
+// deep returns the address of the page that is the given number of pages after path.
 func deep(u *ui, path string, pages int) string {
 	u.t.Helper()
 	for range pages {

@@ -124,8 +124,8 @@ func TestScreenshotsForReadme(t *testing.T) {
 	}
 }
 
-// populate pushes a believable listing and returns one plain snapshot and one
-// with every kind of share.
+// populate pushes a believable listing and returns one plain snapshot and one that is shared with a
+// group and with two organizations.
 func populate(t *testing.T, c *cloudtest.Cloud) (plain, dialog api.Snapshot) {
 	t.Helper()
 	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
@@ -167,7 +167,7 @@ func populate(t *testing.T, c *cloudtest.Cloud) (plain, dialog api.Snapshot) {
 	return plain, dialog
 }
 
-// workAWhile makes local snapshots and jobs in every state.
+// workAWhile makes local snapshots, and jobs that are done, failed and running.
 func workAWhile(t *testing.T, u *ui, item api.Snapshot) {
 	t.Helper()
 	events := u.listen()

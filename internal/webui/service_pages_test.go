@@ -247,8 +247,8 @@ func TestBrowserShareBoxOfTheService(t *testing.T) {
 	}
 }
 
-// The share box works by keyboard alone. The focus stays at the action, also after Undo, and each
-// change is announced.
+// The share box works by keyboard alone. The focus stays at the action, except that Undo moves it
+// to the heading of the share box. Each change is announced.
 func TestBrowserShareBoxOfTheServiceByKeyboard(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

@@ -194,7 +194,8 @@ func TestServicePagesOfManyStaySmall(t *testing.T) {
 }
 
 // BenchmarkServicePagesAndTheirCalls compares a page of the service with the requests to the API
-// that it needs, sent over HTTP one after the other. It compares the fastest of at least 25.
+// that it needs, sent over HTTP one after the other. It compares the fastest of at least 25
+// measurements of each.
 func BenchmarkServicePagesAndTheirCalls(b *testing.B) {
 	c := bigOrganization(b)
 	person := c.Browser()

@@ -246,15 +246,15 @@ func TestSharingErrorIsAtItsField(t *testing.T) {
 	u.must(u.post(path, dialog("globx"), "Fragment", "1"), http.StatusNotFound, "Did you mean globex?")
 }
 
-// unsanitizedShares starts a service where acme has this policy.
+// unsanitizedShares returns the options of a service where acme has this policy.
 func unsanitizedShares(choice snap.UnsanitizedShares) cloudtest.Options {
 	return cloudtest.Options{Config: func(config *service.Config) {
 		config.Organizations[0].Policy.UnsanitizedShares = choice
 	}}
 }
 
-// Under the policy ask, the same clicks ask first. Under refuse, the controls are disabled and say
-// why.
+// Under the policy ask, a click that shares original data asks first. Under refuse, the controls
+// are disabled and say why.
 func TestUnsanitizedShareByPolicy(t *testing.T) {
 	t.Parallel()
 	start := func(choice snap.UnsanitizedShares) (*ui, api.Snapshot, *api.Client) {

@@ -52,7 +52,7 @@ func TestBrowserLayoutIsStable(t *testing.T) {
 	}
 }
 
-// refresh lets the page read the cloud again, and waits until it shows the new snapshot.
+// refresh lets the page read the cloud again, and waits until the condition is met.
 func (b *tab) refresh(condition string) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate[chromedp.Void](`void document.dispatchEvent(new Event("visibilitychange"))`))

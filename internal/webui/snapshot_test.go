@@ -79,7 +79,7 @@ func TestSnapshotPages(t *testing.T) {
 }
 
 // TestCertificateOfLocalCopy checks that the page of a masked copy that is only on this machine
-// shows the state of its certificate by the keys of this machine.
+// shows the state of its certificate according to the keys of this machine.
 func TestCertificateOfLocalCopy(t *testing.T) {
 	t.Parallel()
 	config, _, _ := shopConfig(t)
@@ -113,7 +113,8 @@ func TestCertificateOfLocalCopy(t *testing.T) {
 }
 
 // TestHiddenSnapshotPage checks that the page of a snapshot that the caller is not allowed to see
-// is the page of one that does not exist, and that a colleague's page has nothing about others.
+// is the page of one that does not exist, and that a colleague who may see a snapshot does not
+// learn who else can see it or pulled it.
 func TestHiddenSnapshotPage(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -107,8 +107,8 @@ func TestSharingControl(t *testing.T) {
 	}
 }
 
-// Under the policy ask, a page of its own asks without JavaScript: how many people
-// it adds, and what they get.
+// Under the policy ask, a separate page asks if there is no JavaScript. It says how many people the
+// share adds, and what they could see.
 func TestUnsanitizedIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, unsanitizedShares(snap.UnsanitizedAsk))
@@ -236,7 +236,7 @@ func TestWithoutTheService(t *testing.T) {
 		"Go back to the snapshots.", "Back to snapshots</a>")
 }
 
-// Sorting covers local and cloud snapshots, over several pages.
+// Each order sorts the cloud snapshots, over several pages.
 func TestSorting(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -266,7 +266,7 @@ func TestSorting(t *testing.T) {
 	}
 	for _, query := range []string{"", "?sort=oldest", "?sort=name", "?sort=target", "?sort=size"} {
 		if n := strings.Count(u.get("/snapshots"+query).Body, "aria-sort="); n != 1 {
-			t.Errorf("%q: %d columns say that they are sorted by", query, n)
+			t.Errorf("%q: %d columns say that the list is sorted by them", query, n)
 		}
 	}
 	for i := range pageSize {

@@ -125,7 +125,7 @@ func states(page look.Page) []state {
 				"Not a member."}},
 		{"sharing.html", []string{"dialog"}, viewer, []string{"needs the owner or admin role", "Only its owner"}},
 		{"sharing.html", []string{"dialog"}, recipient,
-			[]string{"Shared with your organization", "Only owners and admins of"}},
+			[]string{"Shared with your organization", "can see who else it is shared with"}},
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Preflight: flight, Database: "shop_dev",
 			Certificate: "none", Back: "/"},
 			[]string{"Older server.", "psql", "shop_dev", "1 table", "<dt>Certificate</dt><dd><bdi>none</bdi>"}},
@@ -229,7 +229,7 @@ type rowStates struct {
 	Change look.Change
 }
 
-// signedInAs is a user with unused keys, as the service describes them.
+// signedInAs is the service's description of a user who has unused keys.
 func signedInAs(role snap.Role) api.Me {
 	due := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
 	me := api.Me{Organization: "acme", Role: role, Credential: api.MeCredential{Kind: snap.LoginToken}, IdleKeys: 1,
@@ -337,7 +337,7 @@ func TestRowsFollowTheRules(t *testing.T) {
 	}
 }
 
-// Every action of the audit log is described in words, with its subject.
+// Actions of the audit log are described in words, with their subjects.
 func TestActivityInWords(t *testing.T) {
 	t.Parallel()
 	later := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -369,7 +369,7 @@ func TestActivityInWords(t *testing.T) {
 	}
 	for _, d := range actionTexts() {
 		if d.verb == string(d.action) || d.icon == "" {
-			t.Errorf("%s has no text", d.action)
+			t.Errorf("%s has no text or no icon", d.action)
 		}
 	}
 }

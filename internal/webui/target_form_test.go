@@ -74,9 +74,8 @@ func TestTargetForm(t *testing.T) {
 	u.must(u.get("/targets/none/edit"), http.StatusNotFound, "no target")
 }
 
-// TestTargetFormKeepsOtherSettings: a form writes only the URLs that the user changed. It neither
-// reverts what another program wrote after the form was opened, nor writes values from the
-// environment.
+// TestTargetFormKeepsOtherSettings: a form writes only the URLs that the user changed. It does not
+// revert what another program wrote after the form was opened.
 func TestTargetFormKeepsOtherSettings(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "targets:\n  shop: {source: \"sqlite:///a.db\", destination: \"sqlite:///env.db\"}\n")
@@ -109,7 +108,7 @@ func TestTargetFormKeepsOtherSettings(t *testing.T) {
 }
 
 // TestActionsFollowTheFile: every action follows the present configuration file. If the file is not
-// valid, an action is refused and the error is shown, but jobs can still be canceled.
+// valid, an action is refused and the error is shown, but jobs can still be dismissed.
 func TestActionsFollowTheFile(t *testing.T) {
 	t.Parallel()
 	config, _, _ := shopConfig(t)

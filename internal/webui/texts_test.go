@@ -62,8 +62,8 @@ func TestTextsAreFound(t *testing.T) {
 	}
 }
 
-// textsIn returns the string literals of a file that read as English: some
-// words, or a word with a space to the next part of its sentence.
+// textsIn returns the string literals of a file that read as English: several words, or one word
+// and the space before the next part of its sentence.
 func textsIn(t *testing.T, file *ast.File) (found []*ast.BasicLit) {
 	t.Helper()
 	ast.Inspect(file, func(n ast.Node) bool {

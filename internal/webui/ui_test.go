@@ -69,7 +69,7 @@ func startUI(t testing.TB, client *api.Client, config string) *ui {
 	return u
 }
 
-// serveUI opens another web UI.
+// serveUI is like openUI, for an existing server.
 func serveUI(t testing.TB, s *Server) *ui {
 	t.Helper()
 	u := &ui{t: t, Server: s, Agent: s.o.Agent}
@@ -145,7 +145,7 @@ func (u *ui) post(path string, form url.Values, header ...string) answer {
 		header...)...)
 }
 
-// must fails unless the answer is a page that contains all of these.
+// must fails unless the answer has this status and contains all of these texts.
 func (u *ui) must(a answer, status int, want ...string) {
 	u.t.Helper()
 	if a.Status != status {

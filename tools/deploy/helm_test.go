@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// values use every option of the chart.
+// values enable every optional object of the chart and set most of its options.
 const values = `
 image:
   repository: registry.example/snapcloud
@@ -195,8 +195,10 @@ func trial(name string) string {
 	return "x"
 }
 
-// restricted checks a pod against the Restricted profile of the Pod Security Standards. It also
-// checks that the container's root file system is read-only and that the pod has all probes.
+// restricted checks a pod against the rules of the Restricted profile of the Pod Security Standards
+// for users, seccomp, privilege escalation and capabilities. It also checks that the container's
+// root file system is read-only, that the pod has no token of the cluster, and that it has all
+// probes.
 func restricted(t *testing.T, pod corev1.PodSpec) {
 	t.Helper()
 	c := pod.Containers[0]
@@ -254,7 +256,8 @@ func TestChartOptions(t *testing.T) {
 			mounts += m.MountPath + " "
 		}
 		if !strings.Contains(mounts, "/etc/snapcloud-ca /extra ") || *c.SecurityContext.AllowPrivilegeEscalation {
-			t.Errorf("the %s mounts %s", name, mounts)
+			t.Errorf("the %s mounts %s; may escalate privileges: %t", name, mounts,
+				*c.SecurityContext.AllowPrivilegeEscalation)
 		}
 	}
 	policy := pick[*networkingv1.NetworkPolicy](t, objects)[0].Spec
@@ -290,7 +293,7 @@ func TestChartSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestYAMLDocuments checks that every YAML file of deploy that is not a template is valid YAML.
+// TestYAMLDocuments checks that every YAML file of deploy outside the chart is valid YAML.
 func TestYAMLDocuments(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(root, "deploy/*/*.yaml"))

@@ -78,7 +78,7 @@ func TestDockerfile(t *testing.T) {
 		t.Errorf("the program runs as %q; Kubernetes can only tell from a number that it is not root", user)
 	}
 	if entry != "/snapcloud" || !copied[entry] || !copied["/data"] {
-		t.Errorf("the entry point is %q, and what was copied %v", entry, copied)
+		t.Errorf("the entry point is %q, and the copied paths are %v", entry, copied)
 	}
 	if env["TMPDIR"] != "/data" {
 		t.Errorf("the folder for temporary files is %q, and the program can write only to /data", env["TMPDIR"])

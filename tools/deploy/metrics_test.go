@@ -1,6 +1,7 @@
-// Package deploy_test checks the files of the folder deploy with the parsers of the programs that
-// read them: Prometheus, Grafana's queries, Docker, Compose, Helm and Kubernetes, GoReleaser. `make
-// lint-deploy` runs it. It needs no container engine, no cluster and no network.
+// Package deploy_test checks the files of the folder deploy and .goreleaser.yaml with the parsers
+// of the programs that read them: Prometheus (also for Grafana's queries), Docker, Compose, Helm,
+// Kubernetes and GoReleaser. `make lint-deploy` runs it. It needs no container engine, no cluster
+// and no network.
 package deploy_test
 
 import (
@@ -109,8 +110,8 @@ func unknownLabels(matchers []*labels.Matcher, has []string) (wrong []string) {
 	return wrong
 }
 
-// TestDashboard checks that every query of the dashboard is valid PromQL and uses metrics and labels
-// that the program has.
+// TestDashboard checks that every query of the dashboard is valid PromQL and uses metrics and
+// labels that the program has.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	var board struct {

@@ -28,7 +28,8 @@ import (
 
 // TestImage builds the real program for this machine and a small one for another platform, writes
 // the layout twice, and uses its content: the program runs, the certificates parse, the bill of
-// materials lists the program's modules, and the signature is that of the index.
+// materials lists the program's modules, and the signatures are those of the index and of the
+// bills.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -52,7 +53,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := r.write(filepath.Join(dir, "again")); err != nil || again != digest {
-		t.Errorf("built again the digest is %s and was %s, %v", again, digest, err)
+		t.Errorf("built again, the digest is %s and was %s, %v", again, digest, err)
 	}
 	if _, err := r.write(out); err == nil {
 		t.Error("a layout was written over another one")
@@ -140,8 +141,8 @@ func checkFiles(t *testing.T, image v1.Image) {
 	}
 }
 
-// checkAttached finds the bill of materials of an image, and the signatures of the index and of both
-// bills.
+// checkAttached finds the bill of materials of an image, and the signatures of the index and of
+// both bills.
 func checkAttached(t *testing.T, all v1.ImageIndex, image, index v1.Hash, public ed25519.PublicKey) {
 	t.Helper()
 	manifest, err := all.IndexManifest()

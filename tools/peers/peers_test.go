@@ -258,7 +258,8 @@ func (p *pair) same() {
 		slices.Sort(ours)
 		slices.Sort(theirs)
 		if !slices.Equal(ours, theirs) {
-			p.b.Fatalf("%s sees %d here and %d there", who, len(ours), len(theirs))
+			p.b.Fatalf("%s does not see the same snapshots: %d in our store, %d in OpenFGA", who, len(ours),
+				len(theirs))
 		}
 	}
 }
