@@ -1,6 +1,8 @@
 package cloud_test
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -43,9 +45,10 @@ func TestTextThatCannotBeStored(t *testing.T) {
 			must(t, err)
 			res, err := http.PostForm(c.URL+"/auth/token", form)
 			must(t, err)
-			res.Body.Close()
-			if res.StatusCode != http.StatusBadRequest {
-				t.Errorf("a form: %d", res.StatusCode)
+			data, err := io.ReadAll(res.Body)
+			must(t, errors.Join(err, res.Body.Close()))
+			if res.StatusCode != http.StatusBadRequest || !strings.Contains(string(data), "NUL") {
+				t.Errorf("a form: %d %s", res.StatusCode, data)
 			}
 		}
 		for _, r := range []struct{ method, url, body, credential string }{
