@@ -23,11 +23,16 @@ func TestDeepFindsWhatARestoreLeaves(t *testing.T) {
 		}
 		mia := w.As("mia@acme.test")
 		kept, gone := w.Push(mia, "kept", []byte("kept")), w.Push(mia, "gone", []byte("gone"))
+		blobs, err := cloud.OpenBlobs(t.Context(), w.Config)
+		must(t, err)
+		_, err = mia.Push(t.Context(), pushOf("shop", []byte("begun")))
+		must(t, err)
+		var begun string
+		must(t, w.db.QueryRowContext(t.Context(), `SELECT blob FROM uploads`).Scan(&begun))
+		must(t, blobs.Write(t.Context(), begun, []byte("begun")))
 		if s, o := deep(); s.Err != nil || o.Err != nil {
 			t.Errorf("a sound service: %+v, %+v", s, o)
 		}
-		blobs, err := cloud.OpenBlobs(t.Context(), w.Config)
-		must(t, err)
 		key := func(id string) (key string) {
 			must(t, w.db.QueryRowContext(t.Context(), `SELECT blob FROM snapshots WHERE id = $1`, id).Scan(&key))
 			return key
