@@ -39,8 +39,9 @@ func TestRequestsForAccessRevealNothing(t *testing.T) {
 		absentAgain, workAbsentAgain := ask(key, never)
 		if hidden.status != http.StatusNoContent || !reflect.DeepEqual(hidden, absent) ||
 			!reflect.DeepEqual(again, absentAgain) || work != workAbsent || workAgain != workAbsentAgain || work == 0 {
-			t.Errorf("%s: %v (%d statements) for a hidden snapshot, %v (%d) for one that never was", email, hidden,
-				work, absent, workAbsent)
+			t.Errorf("%s: %v (%d statements), again %v (%d) for a hidden snapshot; %v (%d), again %v (%d) for one "+
+				"that never was", email, hidden, work, again, workAgain, absent, workAbsent, absentAgain,
+				workAbsentAgain)
 		}
 		mine, err := c.As(email).OwnAccessRequests(context.Background())
 		must(t, err)
@@ -151,7 +152,11 @@ func TestRequestsForAccessAreLimited(t *testing.T) {
 	ask := func() error {
 		return max.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: snap.NewSnapshotID()})
 	}
-	for range 20 {
+	must(t, max.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: newScene(t, c).id}))
+	refused, err := c.As("mia@acme.test").AccessRequests(ctx)
+	must(t, err)
+	must(t, c.As("mia@acme.test").RefuseAccess(ctx, refused[0].ID))
+	for range 19 {
 		must(t, ask())
 	}
 	if err := ask(); snap.CodeOf(err) != snap.CodeRateLimited {
