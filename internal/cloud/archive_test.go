@@ -128,7 +128,7 @@ func (a *archived) view() (v view) {
 	}
 	v.Newest = list(api.AuditOptions{Limit: 195})
 	v.Oldest = list(api.AuditOptions{Limit: 190, OldestFirst: true})
-	v.Pulled = list(api.AuditOptions{Limit: 185, Action: snap.AuditPullStarted})
+	v.Pulled = list(api.AuditOptions{Limit: 185, Action: snap.AuditPulled})
 	v.Middle = list(api.AuditOptions{Limit: 200, Snapshot: a.pushed, Action: snap.AuditShared,
 		Until: a.clock.Now().Add(-time.Hour)})
 	var err error
