@@ -71,6 +71,9 @@ func hotOrganization(b *testing.B, unit string, request func(c *api.Client, id s
 			b.StopTimer()
 			stop()
 			sequencing.Wait()
+			if b.Failed() {
+				return
+			}
 			all := slices.Sorted(slices.Values(slices.Concat(took...)))
 			b.ReportMetric(float64(len(all))/b.Elapsed().Seconds(), unit)
 			b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "p99-ms")
