@@ -117,28 +117,30 @@ func TestRemoveTemporaryOfBrackets(t *testing.T) {
 // where bypassing the cache is impossible.
 func TestWriteAt(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "f")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	direct := OpenDirect(path)
-	if direct != nil {
-		defer direct.Close()
-	}
-	want := make([]byte, 3*sector+100)
+	want := make([]byte, 4*sector+100)
 	for i := range want {
 		want[i] = byte(i % 251)
 	}
-	for _, part := range []struct{ from, to int }{{sector, 3*sector + 100}, {0, sector}, {5, 77}} {
-		for _, d := range []*os.File{direct, nil} {
-			if err := WriteAt(f, d, want[part.from:part.to], int64(part.from)); err != nil {
+	for name, open := range map[string]func(string) *os.File{
+		"direct": OpenDirect, "cached": func(string) *os.File { return nil }} {
+		path := filepath.Join(t.TempDir(), "f")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		direct := open(path)
+		if direct != nil {
+			defer direct.Close()
+		}
+		for _, part := range []struct{ from, to int }{{2 * sector, 4*sector + 100}, {sector, 2 * sector}, {0, 5},
+			{5, sector}} {
+			if err := WriteAt(f, direct, want[part.from:part.to], int64(part.from)); err != nil {
 				t.Fatal(err)
 			}
 		}
-	}
-	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d bytes, %v; want the %d that were written", len(got), err, len(want))
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes, %v; want the %d that were written", name, len(got), err, len(want))
+		}
 	}
 }
