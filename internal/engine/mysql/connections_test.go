@@ -47,6 +47,11 @@ func TestConnectionsThatRunAnyText(t *testing.T) {
 			ended <- err
 		}()
 		for running := false; !running; { // until the statement holds the lock
+			select {
+			case err := <-ended:
+				t.Fatalf("the statement ended: %v", err)
+			default:
+			}
 			err := db.QueryRowContext(t.Context(), "SELECT IS_USED_LOCK(?) IS NOT NULL", d.name).Scan(&running)
 			if err != nil {
 				t.Fatal(err)
