@@ -14,7 +14,6 @@ type table struct {
 	name    string // as written after FROM
 	columns []column
 	hints   []string // strings in its checks
-	keyed   bool     // it has rows of its own that can be inserted
 }
 
 type column struct {
@@ -156,7 +155,7 @@ func (d database) fold(t testing.TB, text string) (all []table) {
 	number := func(s string) (n int) { _, _ = fmt.Sscan(s, &n); return n }
 	for _, r := range d.query(t, text) {
 		if len(all) == 0 || all[len(all)-1].name != r[0] {
-			all = append(all, table{name: r[0], keyed: true})
+			all = append(all, table{name: r[0]})
 		}
 		at := &all[len(all)-1]
 		at.hints = append(at.hints, hintsIn(r[13])...)
@@ -190,7 +189,7 @@ func (d database) sqliteTables(t testing.TB) (all []table) {
 		JOIN sqlite_schema s ON s.name = l.name AND s.type = 'table'
 		WHERE l.schema = 'main' AND l.type IN ('table', 'virtual') AND l.name NOT LIKE 'sqlite\_%' ESCAPE '\'
 			ORDER BY 1`) {
-		at := table{name: d.quote(r[0]), hints: hintsIn(r[2]), keyed: true}
+		at := table{name: d.quote(r[0]), hints: hintsIn(r[2])}
 		for _, c := range d.query(t, `SELECT name, upper(type), "notnull", hidden, dflt_value IS NOT NULL, pk `+
 			`FROM pragma_table_xinfo(?) WHERE hidden <> 1`, r[0]) {
 			at.columns = append(at.columns, column{name: c[0], quoted: d.quote(c[0]), typ: strings.ToLower(c[1]),
