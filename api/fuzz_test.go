@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"testing"
 
 	"snap"
@@ -64,8 +65,8 @@ func FuzzBaseURL(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q is accepted as %q: %v", raw, base, err)
 		}
-		if host := r.URL.Hostname(); r.URL.Scheme != "https" && host != "localhost" && host != "::1" &&
-			host != "127.0.0.1" && (len(host) < 4 || host[:4] != "127.") && host[0] != ':' && host[0] != '0' {
+		host := r.URL.Hostname()
+		if ip, _ := netip.ParseAddr(host); r.URL.Scheme != "https" && host != "localhost" && !ip.Unmap().IsLoopback() {
 			t.Fatalf("%q is accepted as %q, unencrypted to %s", raw, base, host)
 		}
 		if r.URL.User != nil {
