@@ -16,12 +16,15 @@ func TestSignInChecklist(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}
 	id := regexp.MustCompile(`\b[DTCFSKLAU]\d{1,2}\b`)
+	list := regexp.MustCompile(id.String() + `(, ` + id.String() + `)*:`) // not S3 in a sentence
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == "bin"):
 			return filepath.SkipDir
+		case path == "auth_checklist_test.go": // its examples are no proof
+			return nil
 		case !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, ".txtar"):
 			return nil
 		}
@@ -30,9 +33,8 @@ func TestSignInChecklist(t *testing.T) {
 			return err
 		}
 		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); strings.HasPrefix(line, "//") || strings.HasPrefix(line, "#") ||
-				strings.Contains(line, "t.Run(") || strings.Contains(line, "t.Error") {
-				for _, name := range id.FindAllString(line, -1) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "//") || strings.HasPrefix(line, "#") {
+				for _, name := range id.FindAllString(strings.Join(list.FindAllString(line, -1), " "), -1) {
 					named[name] = true
 				}
 			}
