@@ -258,10 +258,10 @@ func TestKeyInURLIsRefused(t *testing.T) {
 		request(http.MethodGet, "/snapshots?api_key="+good, "Authorization", "Bearer "+good),
 	} {
 		if _, err := g.Agent(r); snap.CodeOf(err) != snap.CodeUnauthenticated {
-			t.Errorf("%s: %v", r.URL.Path, err)
+			t.Errorf("%s with %v: %v", r.URL, r.Header, err)
 		}
 		if _, err := g.User(r); snap.CodeOf(err) != snap.CodeUnauthenticated {
-			t.Errorf("%s on the user mount: %v", r.URL.Path, err)
+			t.Errorf("%s with %v on the user mount: %v", r.URL, r.Header, err)
 		}
 	}
 }
