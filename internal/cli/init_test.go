@@ -74,9 +74,18 @@ func TestInitChangesNothingBeforeTheEnd(t *testing.T) {
 	if err := a.askForTarget(t.Context(), ""); snap.CodeOf(err) != snap.CodeUsage {
 		t.Errorf("no database: %v, said %s", err, said())
 	}
-	a, _, said = atHome(t, "sqlite://$DIR/shop.db", "", "", "n")
-	if err := a.askForTarget(t.Context(), ""); err != nil {
-		t.Fatalf("%v, said %s", err, said())
+	if agent, err := a.agent(); err != nil || len(agent.Targets()) > 0 {
+		t.Errorf("without a database a target was added, or %v", err)
+	}
+	a, _, said = atHome(t, "sqlite://$DIR/shop.db", "", "", "n",
+		"sqlite://$DIR/shop.db", "shop", "", "sqlite://$DIR/dev.db", "n") // the second target becomes shop-2
+	for range 2 {
+		if err := a.askForTarget(t.Context(), ""); err != nil {
+			t.Fatalf("%v, said %s", err, said())
+		}
+	}
+	if !strings.Contains(said(), `there is already a target "shop"`) {
+		t.Errorf("a used name: said %s", said())
 	}
 	a.io.InTerminal = false
 	if err := a.askForTarget(t.Context(), ""); snap.CodeOf(err) != snap.CodeUsage {
@@ -86,7 +95,7 @@ func TestInitChangesNothingBeforeTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := agent.Targets(); len(all) != 1 || all[0].Name != "shop" || all[0].Destination != "" {
+	if all := agent.Targets(); len(all) != 2 || all[0].Name != "shop" || all[0].Destination != "" {
 		t.Errorf("%+v", all)
 	}
 }
