@@ -66,7 +66,12 @@ func stoppedPromptRestores(t *testing.T, wait func(*app) error) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- wait(a) }()
 	for reflect.DeepEqual(state(), before) {
-		runtime.Gosched()
+		select {
+		case err := <-stopped:
+			t.Fatalf("the prompt ended before it changed the terminal: %v", err)
+		default:
+			runtime.Gosched()
+		}
 	}
 	stop()
 	if err := <-stopped; snap.CodeOf(err) != snap.CodeInterrupted {
