@@ -40,6 +40,9 @@ func setAside(ctx context.Context, server *sql.DB, dest database, id string, err
 	}
 	name := quote(journalPrefix + id)
 	_, failed := server.ExecContext(ctx, "RENAME TABLE "+name+"."+sealName+" TO "+name+"."+asideName)
+	if isConnectionLost(failed) {
+		return failed
+	}
 	outcome := "was set aside"
 	if failed != nil { // the next load tries again
 		err, outcome = errors.Join(err, failed), "could not be set aside"
