@@ -25,6 +25,7 @@ func TestCloneRefusals(t *testing.T) {
 	raw := servertest.Postgres(t)
 	role := "cloner_" + strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_")
 	rawly(t, raw, "CREATE ROLE "+role+" LOGIN")
+	t.Cleanup(func() { psql(t, raw, script(t, "DROP ROLE "+role)) })
 	u, err := url.Parse(raw)
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +55,7 @@ func TestCloneNeedsOnlyCreateDB(t *testing.T) {
 	t.Parallel()
 	raw := servertest.Postgres(t)
 	rawly(t, raw, "CREATE ROLE onlycreatedb LOGIN CREATEDB")
+	t.Cleanup(func() { psql(t, raw, script(t, "DROP ROLE onlycreatedb")) })
 	u, err := url.Parse(raw)
 	if err != nil {
 		t.Fatal(err)

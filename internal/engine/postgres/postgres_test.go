@@ -93,7 +93,8 @@ func rows(t testing.TB, url string) map[string]string {
 	read("sequences",
 		"SELECT schemaname||'.'||sequencename||' '||coalesce(last_value::text, '-') FROM pg_sequences ORDER BY 1")
 	read("large objects",
-		"SELECT loid::text||' '||pageno||' '||encode(data, 'hex') FROM pg_largeobject ORDER BY loid, pageno")
+		"SELECT m.oid::text||' '||coalesce(pageno||' '||encode(data, 'hex'), 'empty') FROM "+
+			"pg_largeobject_metadata m LEFT JOIN pg_largeobject ON loid = m.oid ORDER BY m.oid, pageno")
 	conn.Close(context.Background())
 	return all
 }

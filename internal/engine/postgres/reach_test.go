@@ -29,13 +29,13 @@ func through(t *testing.T, s *servertest.SSH, command ...string) *reach.Way {
 }
 
 // recorded returns a folder with PostgreSQL's programs, and a function that returns the arguments and
-// environments that they were run with.
+// environments that they were run with. Of the environments it returns PostgreSQL's variables.
 func recorded(t *testing.T) (tools string, read func() string) {
 	t.Helper()
 	tools = t.TempDir()
 	log := filepath.Join(tools, "log")
 	for _, name := range []string{"pg_dump", "pg_restore"} {
-		text := fmt.Sprintf("#!/bin/sh\n{ echo \"$0 $*\"; env; } >>'%s'\nexec '%s' \"$@\"\n", log,
+		text := fmt.Sprintf("#!/bin/sh\n{ echo \"$0 $*\"; env | grep ^PG; } >>'%s'\nexec '%s' \"$@\"\n", log,
 			filepath.Join(servertest.PostgresBin(), name))
 		if err := os.WriteFile(filepath.Join(tools, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
