@@ -198,8 +198,8 @@ func TestHostilePrograms(t *testing.T) {
 		"partition": "CREATE TABLE parts (a int) PARTITION BY RANGE (calm(a)); CREATE TABLE parts_1 PARTITION OF " +
 			"parts FOR VALUES FROM (0) TO (10);", "statistics": "CREATE STATISTICS st ON (calm(a)), a FROM t;",
 		"operator": "CREATE FUNCTION opf(int, int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT " +
-			"public.calm($1) > 0 $$; CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = opf); ALTER TABLE t ADD CHECK " +
-			"(a ### a);",
+			"public.calm($1) > 0 $$; CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = opf); " +
+			"ALTER TABLE t ADD CHECK (a ### a);",
 	} {
 		definer := map[bool]string{true: "SECURITY DEFINER", false: ""}[len(name)%2 == 0]
 		psql(t, v.url,
