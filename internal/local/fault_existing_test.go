@@ -85,24 +85,24 @@ func TestPostgresLoadInPlaceKilled(t *testing.T) {
 	to, _ := pgServer{}.crashing(t)
 	s, _ := pgServer{}.built(t, to)
 	env := fmt.Sprintf("%s=%d", childInto, engine.InPlace)
-	marked, steps := 0, s.steps(t, "load", env)
+	marked, steps := false, s.steps(t, "load", env)
 	rounds := min(steps, fromEnv("SNAP_KILL_ROUNDS", 10))
-	for round := 0; round < rounds || marked == 0 && round < 20*steps; round++ {
+	for round := 0; round < rounds || !marked && round < 20*steps; round++ {
 		lines := spread(round, rounds, steps)
 		oldPostgres(t, to)
 		s.killedAt(t, "load", lines, 0, env)
 		waitForSessions(t, to)
-		if one(t, to, "SELECT count(*) FROM pg_namespace WHERE nspname = '"+engine.Unfinished+"'") == 0 {
+		marked = one(t, to, "SELECT count(*) FROM pg_namespace WHERE nspname = '"+engine.Unfinished+"'") > 0
+		if !marked {
 			wholePostgres(t, to, fmt.Sprintf("killed after %d lines", lines))
 			continue
 		}
-		marked++
 		info, err := s.Preflight(t.Context(), shopTarget, LoadOptions{})
 		if err != nil || len(info.Warnings) != 1 || info.Warnings[0] != engine.UnfinishedWarning {
 			t.Errorf("%q, %v", info.Warnings, err)
 		}
 	}
-	if marked == 0 {
+	if !marked {
 		t.Error("no load was killed while it filled the database")
 	}
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.InPlace, Terminate: true},
@@ -127,28 +127,26 @@ func spread(round, rounds, steps int) int {
 func killMySQLInPlace(t *testing.T, server string) {
 	s, destination, name := mySQLShop(t, servertest.MySQL(t, server), servertest.MySQL(t, server))
 	env := fmt.Sprintf("%s=%d", childInto, engine.InPlace)
-	marked, steps := 0, s.steps(t, "load", env)
+	marked, steps := false, s.steps(t, "load", env)
 	rounds := min(steps, fromEnv("SNAP_KILL_ROUNDS", 10))
-	for round := 0; round < rounds || marked == 0 && round < 20*steps; round++ {
+	for round := 0; round < rounds || !marked && round < 20*steps; round++ {
 		lines := spread(round, rounds, steps)
 		oldMySQL(t, destination, name)
 		s.killedAt(t, "load", lines, 0, env)
-		var unfinished int
-		if err := destination.QueryRow("SELECT count(*) FROM information_schema.tables WHERE table_schema = ? "+
-			"AND table_name = ?", name, engine.Unfinished).Scan(&unfinished); err != nil {
+		if err := destination.QueryRow("SELECT count(*) > 0 FROM information_schema.tables WHERE table_schema = ? "+
+			"AND table_name = ?", name, engine.Unfinished).Scan(&marked); err != nil {
 			t.Fatal(err)
 		}
-		if unfinished == 0 {
+		if !marked {
 			wholeMySQL(t, destination, name, fmt.Sprintf("killed after %d lines", lines))
 			continue
 		}
-		marked++
 		info, err := s.Preflight(t.Context(), shopTarget, LoadOptions{})
 		if err != nil || len(info.Warnings) != 1 || info.Warnings[0] != engine.UnfinishedWarning {
 			t.Errorf("%q, %v", info.Warnings, err)
 		}
 	}
-	if marked == 0 {
+	if !marked {
 		t.Error("no load was killed while it filled the database")
 	}
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.InPlace, Terminate: true},

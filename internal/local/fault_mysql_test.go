@@ -184,8 +184,8 @@ func TestMySQLLoadStoppedInAnyPhase(t *testing.T) {
 func oldMySQL(t *testing.T, server *sql.DB, name string) {
 	t.Helper()
 	var old, swaps int
-	if err := server.QueryRow("SELECT (SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND "+
-		"table_name = 'old'), (SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE "+
+	if err := server.QueryRow("SELECT (SELECT count(*) = 1 AND max(table_name) = 'old' FROM information_schema.tables "+
+		"WHERE table_schema = ?), (SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE "+
 		"'snapcli\\_journal\\_%')", name).Scan(&old, &swaps); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/engine"
 	"snap/internal/servertest"
 )
 
@@ -301,7 +302,8 @@ func waitForSessions(t *testing.T, url string) {
 // oldPostgres restores the old database, unless the database is the old one already.
 func oldPostgres(t *testing.T, url string) {
 	t.Helper()
-	execute(t, url, "DROP TABLE IF EXISTS purchase, customer; CREATE TABLE IF NOT EXISTS old AS SELECT 1 AS a")
+	execute(t, url, "DROP TABLE IF EXISTS purchase, customer; DROP SCHEMA IF EXISTS "+engine.Unfinished+
+		" CASCADE; CREATE TABLE IF NOT EXISTS old AS SELECT 1 AS a")
 }
 
 // wholePostgres fails the test unless a database is the complete old one or the complete new one.

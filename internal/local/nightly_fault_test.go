@@ -65,7 +65,7 @@ func TestKilledNights(t *testing.T) {
 		if r.IntN(3) > 0 {
 			late += 24 * time.Hour
 		}
-		env := fmt.Sprintf("%s=%d", lateEnv, int(late.Seconds()))
+		env := fmt.Sprintf("%s=%d", lateEnv, int((time.Until(s.now()) + late).Seconds()))
 		if s.killedAt(t, "night", 1+r.IntN(16), time.Duration(r.IntN(4000))*time.Microsecond, env) {
 			killed++
 		}

@@ -18,7 +18,8 @@ import (
 func nightShop(t *testing.T, checks ...Check) (*cloneShop, nightly.Agent) {
 	t.Helper()
 	s := &cloneShop{shop: newShop(t), kind: snap.SQLite}
-	s.now = func() time.Time { return time.Now().Add(time.Duration(s.late.Load())) }
+	noon := time.Until(time.Now().Truncate(24 * time.Hour).Add(12 * time.Hour)) // far from the time of the schedule
+	s.now = func() time.Time { return time.Now().Add(noon + time.Duration(s.late.Load())) }
 	target, err := s.Target(shopTarget)
 	if err != nil {
 		t.Fatal(err)

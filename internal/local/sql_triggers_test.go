@@ -19,17 +19,18 @@ func TestSQLFiresNoTriggers(t *testing.T) {
 		"varchar(80));INSERT INTO person VALUES (1, 'Wilhelmina Original'), (2, 'Theodora Original');"
 	for kind, c := range map[string]struct {
 		driver, more string
+		fires        int // rows that an update of the two persons adds
 		server       func(*testing.T) string
 	}{
 		"sqlite": {"sqlite",
-			"CREATE TRIGGER keep AFTER UPDATE ON person BEGIN INSERT INTO history VALUES (old.name); END", nil},
+			"CREATE TRIGGER keep AFTER UPDATE ON person BEGIN INSERT INTO history VALUES (old.name); END", 2, nil},
 		"postgres": {"pgx", `CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN INSERT INTO history VALUES (old.name); RETURN new; END';
 			CREATE TRIGGER keep AFTER UPDATE ON person FOR EACH ROW EXECUTE FUNCTION keep();
-			CREATE RULE also AS ON UPDATE TO person DO ALSO INSERT INTO history VALUES (old.name)`,
+			CREATE RULE also AS ON UPDATE TO person DO ALSO INSERT INTO history VALUES (old.name)`, 4,
 			func(t *testing.T) string { return servertest.Postgres(t) }},
 		"mariadb": {"mysql",
-			"CREATE TRIGGER keep AFTER UPDATE ON person FOR EACH ROW INSERT INTO history VALUES (old.name)",
+			"CREATE TRIGGER keep AFTER UPDATE ON person FOR EACH ROW INSERT INTO history VALUES (old.name)", 2,
 			func(t *testing.T) string { return servertest.MySQL(t, "mariadb") }},
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -83,7 +84,8 @@ func TestSQLFiresNoTriggers(t *testing.T) {
 			if _, err := to.Exec("UPDATE person SET name = 'again'"); err != nil {
 				t.Fatal(err)
 			}
-			if err := to.QueryRow("SELECT count(*) FROM history").Scan(&fired); err != nil || copied != 0 || fired < 2 {
+			if err := to.QueryRow("SELECT count(*) FROM history").Scan(&fired); err != nil || copied != 0 ||
+				fired != c.fires {
 				t.Errorf("%d originals were copied, and %d rows afterwards; %v", copied, fired, err)
 			}
 		})

@@ -85,6 +85,9 @@ func query(t testing.TB, path, text string) string {
 		}
 		all = append(all, v)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return strings.Join(all, "\n")
 }
 
