@@ -40,10 +40,13 @@ type visitor struct {
 }
 
 func (v *visitor) name() string {
-	if v.caller.User != nil {
+	switch {
+	case v.caller.User != nil:
 		return v.caller.User.Email
+	case v.caller.Org.Slug == "":
+		return "nobody"
 	}
-	return "key of " + v.caller.Org.Slug
+	return fmt.Sprintf("key of %s with %v", v.caller.Org.Slug, v.caller.Credential.Scopes)
 }
 
 // thing is one snapshot.

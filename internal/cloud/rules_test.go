@@ -253,9 +253,11 @@ func TestWebhooks(t *testing.T) {
 		attempts += n
 		clock.Advance(25 * time.Hour)
 	}
-	if attempts != 10 || r.got[5].Header.Get("Webhook-Id") != r.got[14].Header.Get("Webhook-Id") {
-		t.Errorf("%d attempts, IDs %s and %s", attempts, r.got[5].Header.Get("Webhook-Id"),
-			r.got[14].Header.Get("Webhook-Id"))
+	if attempts != 10 || len(r.got) != 15 {
+		t.Fatalf("%d attempts, %d requests", attempts, len(r.got))
+	}
+	if r.got[5].Header.Get("Webhook-Id") != r.got[14].Header.Get("Webhook-Id") {
+		t.Errorf("IDs %s and %s", r.got[5].Header.Get("Webhook-Id"), r.got[14].Header.Get("Webhook-Id"))
 	}
 	list, err := alice.Deliveries(ctx, hook.ID)
 	if err != nil || len(list) != 6 || list[0].Status != "answered 500" || list[0].NextAt != nil ||
