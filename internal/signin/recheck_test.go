@@ -371,7 +371,7 @@ func TestProviderThatRotatesKeys(t *testing.T) {
 	t.Parallel()
 	for _, kid := range []string{"another", "k"} {
 		h, p := startSealed(t, storeIn)
-		got := h.loginUpstream()
+		got, old := h.loginUpstream(), p.key
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -382,10 +382,6 @@ func TestProviderThatRotatesKeys(t *testing.T) {
 		h.clock.Advance(signin.DefaultRecheck)
 		got = h.renewed(got)
 		h.hasRole("admin", 1)
-		old, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
 		p.lie(func(p *idp) { p.signs, p.claims = old, map[string]any{"groups": []string{"eng", "dba"}} })
 		h.clock.Advance(signin.DefaultRecheck)
 		h.renewed(got)
