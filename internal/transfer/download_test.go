@@ -369,7 +369,9 @@ func TestDownloadFollowsARedirectWithNothingButTheRange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var conditions []string
 	elsewhere.breakBy(func(_ http.ResponseWriter, r *http.Request) bool {
+		conditions = append(conditions, r.Header.Get("If-Match"))
 		for _, name := range []string{"Authorization", "X-Api-Key", "Referer"} {
 			if r.Header.Get(name) != "" {
 				t.Errorf("%s was sent to the other host", name)
@@ -378,15 +380,21 @@ func TestDownloadFollowsARedirectWithNothingButTheRange(t *testing.T) {
 		return false
 	})
 	s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
-		if isGet(r) {
+		first := r.Header.Get("Range") == fmt.Sprintf("bytes=0-%d", testPiece-1) // has this host's ETag
+		if isGet(r) && !first {
 			http.Redirect(w, r, got.URL, http.StatusTemporaryRedirect)
 		}
-		return isGet(r)
+		return isGet(r) && !first
 	})
-	if _, _, err := transfer.Download(t.Context(), s.client(), id, file, quick()); err != nil {
+	o := quick()
+	o.Jobs = 1
+	if _, _, err := transfer.Download(t.Context(), s.client(), id, file, o); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, file, data)
+	if len(conditions) < 2 || conditions[0] != "" || conditions[1] == "" {
+		t.Errorf("If-Match at the other host: %q, want none in the first request only", conditions)
+	}
 }
 
 func TestDownloadDoesNotFollowWithoutEnd(t *testing.T) {

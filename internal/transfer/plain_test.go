@@ -107,6 +107,31 @@ func TestStorageInsideIsRefused(t *testing.T) {
 	}
 }
 
+// A service on another machine cannot redirect a client to the client's own machine either.
+func TestRedirectInsideIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	id := s.pushed(random(snapSize, 78))
+	s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if isGet(r) {
+			http.Redirect(w, r, s.public+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+		}
+		return isGet(r)
+	})
+	o := quick()
+	o.Remote, o.Plain = true, true
+	o.HTTP = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Host != "storage.example" {
+			t.Errorf("a request to %s", r.URL.Host)
+		}
+		r.URL.Host = strings.TrimPrefix(s.public, "http://")
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	there := elsewhere{s.client(), s.public, "http://storage.example"}
+	_, _, err := transfer.Download(t.Context(), there, id, target(t), o)
+	wantCode(t, err, snap.CodeUsage)
+}
+
 // A name is checked by the address to which it resolves for the connection. So a
 // name that resolves to an internal address is refused too.
 func TestNamesThatLeadInsideAreRefused(t *testing.T) {
