@@ -40,7 +40,7 @@ func TestFilters(t *testing.T) {
 		t.Fatalf("%d snapshots, %v", len(here), err)
 	}
 	local := row{Local: &here[0]}.ID()
-	tomorrow := time.Now().AddDate(0, 0, 2).Format(time.DateOnly)
+	later := time.Now().AddDate(0, 0, 2).Format(time.DateOnly)
 	all := []string{mine, ending, received, local}
 	for path, want := range map[string][]string{
 		"only=mine":                         {mine, local},
@@ -50,8 +50,8 @@ func TestFilters(t *testing.T) {
 		"owner=ALICE":                       {ending},
 		"owner=globex":                      {received},
 		"owner=mia":                         {mine, local},
-		"from=2020-01-01&to=" + tomorrow:    all,
-		"from=" + tomorrow:                  nil,
+		"from=2020-01-01&to=" + later:       all,
+		"from=" + later:                     nil,
 		"to=2020-01-01":                     nil,
 		"from=never":                        all,
 		"only=mine&show=cloud":              {mine},

@@ -240,7 +240,12 @@ func TestRunEndsWithItsContext(t *testing.T) {
 				return nil
 			}})
 	}()
-	link := <-opened
+	var link string
+	select {
+	case link = <-opened:
+	case err := <-done:
+		t.Fatalf("run: %v", err)
+	}
 	res, err := u.http.Get(link)
 	if err != nil {
 		t.Fatal(err)
