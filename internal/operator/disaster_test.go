@@ -71,7 +71,7 @@ func TestDisasterDrill(t *testing.T) {
 	d.config = configureAt(t, address, postgres.Recover(t, moment), bucketURL)
 	recovered := time.Since(began)
 	said := d.runs(snap.ExitUnreachable, "1 without bytes: "+doomed.ID+" of acme", "check --deep")
-	if !strings.Contains(said, "1 without a row: ") {
+	if !strings.Contains(said, "1 without a row: "+late.ID) {
 		t.Errorf("the deep check does not name the bytes of %s: %s", late.ID, said)
 	}
 	d.undelete()

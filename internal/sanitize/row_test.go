@@ -114,12 +114,14 @@ func TestRowMasksFit(t *testing.T) {
 		"id: key, full: {mask: redact, when: \"role = 'x'\", else: integer}, n: x, " + rest: `unknown mask "x"`,
 	} {
 		text := "tables:\n  person: {columns: {" + columns + "}}\n  visit: {columns: {person: key}}\n"
+		code := snap.CodeUsage
 		rules, err := parseRules("r.yaml", []byte(text))
 		if err == nil {
+			code = snap.CodeInvalid
 			_, err = rules.Prepare(people(), testKey)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || snap.CodeOf(err) == "" {
-			t.Errorf("%s: %v", columns, err)
+		if err == nil || !strings.Contains(err.Error(), want) || snap.CodeOf(err) != code {
+			t.Errorf("%s: %s, %v", columns, snap.CodeOf(err), err)
 		}
 	}
 	linked := people(visits)
