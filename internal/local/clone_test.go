@@ -439,7 +439,7 @@ func TestRunsTakeWarmClones(t *testing.T) {
 func TestCloneRefusals(t *testing.T) {
 	t.Parallel()
 	s := newCloneShop(t, snap.SQLite, "")
-	s.clone(t, CloneOptions{Name: "used-2"})
+	s.clone(t, CloneOptions{Name: "used-12"})
 	for _, target := range []Target{{Name: "marked", Destination: "sqlite://" + s.destination, Production: true},
 		{Name: "bare"}} {
 		s.retarget(t, target)
@@ -450,8 +450,8 @@ func TestCloneRefusals(t *testing.T) {
 		o      CloneOptions
 		code   snap.Code
 	}{
-		"a name in use":                {shopTarget, CloneOptions{Name: "used-2"}, snap.CodeConflict},
-		"its second name in use":       {shopTarget, CloneOptions{Name: "used", Count: 2}, snap.CodeConflict},
+		"a name in use":                {shopTarget, CloneOptions{Name: "used-12"}, snap.CodeConflict},
+		"the last name in use":         {shopTarget, CloneOptions{Name: "used", Count: 12}, snap.CodeConflict},
 		"a bad name":                   {shopTarget, CloneOptions{Name: "a b"}, snap.CodeUsage},
 		"too long with its number":     {shopTarget, CloneOptions{Name: long, Count: 2}, snap.CodeUsage},
 		"an unknown target":            {"nope", CloneOptions{}, snap.CodeNotFound},
@@ -459,7 +459,7 @@ func TestCloneRefusals(t *testing.T) {
 		"an ID that is not here":       {shopTarget, CloneOptions{Snapshot: "snap_7h2k9m"}, snap.CodeNotFound},
 		"no masked one":                {shopTarget, CloneOptions{Type: snap.TypeSanitized}, snap.CodeNotFound},
 		"more than the limit":          {shopTarget, CloneOptions{Name: "m", Count: 20}, snap.CodeQuota},
-		"a name in use, with a count":  {shopTarget, CloneOptions{Name: "used-2", Count: 1}, snap.CodeConflict},
+		"a name in use, with a count":  {shopTarget, CloneOptions{Name: "used-12", Count: 1}, snap.CodeConflict},
 		"a target without a snapshot":  {"bare", CloneOptions{}, snap.CodeNotFound},
 		"production without snapshots": {"marked", CloneOptions{}, snap.CodeNotFound},
 	} {
@@ -478,11 +478,11 @@ func TestCloneRefusals(t *testing.T) {
 		t.Errorf("production: %v", err)
 	}
 	for what, err := range map[string]error{
-		"reset": second(s.ResetClone(t.Context(), "usd-2", CloneOptions{}, nil)),
-		"drop":  s.DropClone(t.Context(), "usd-2"),
-		"from":  second(s.Branch(t.Context(), "usd-2", CloneOptions{}, false)),
+		"reset": second(s.ResetClone(t.Context(), "usd-12", CloneOptions{}, nil)),
+		"drop":  s.DropClone(t.Context(), "usd-12"),
+		"from":  second(s.Branch(t.Context(), "usd-12", CloneOptions{}, false)),
 	} {
-		if snap.CodeOf(err) != snap.CodeNotFound || !strings.Contains(hintOf(err), `did you mean "used-2"`) {
+		if snap.CodeOf(err) != snap.CodeNotFound || !strings.Contains(hintOf(err), `did you mean "used-12"`) {
 			t.Errorf("%s of an unknown clone: %v (%s)", what, err, hintOf(err))
 		}
 	}
