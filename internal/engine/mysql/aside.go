@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"snap"
 	"snap/internal/engine"
@@ -34,13 +35,13 @@ func isSkipped(err error) bool {
 func setAside(ctx context.Context, server *sql.DB, dest database, id string, err error) error {
 	n := number(err)
 	var e *snap.Error
-	if isSkipped(err) || ctx.Err() != nil || isConnectionLost(err) || n == erLockTimeout || n == erDeadlock ||
+	if isSkipped(err) || ctx.Err() != nil || isDown(err) || n == erLockTimeout || n == erDeadlock ||
 		errors.As(err, &e) && e.Code == snap.CodeConflict {
 		return err
 	}
 	name := quote(journalPrefix + id)
 	_, failed := server.ExecContext(ctx, "RENAME TABLE "+name+"."+sealName+" TO "+name+"."+asideName)
-	if isConnectionLost(failed) {
+	if isDown(failed) {
 		return failed
 	}
 	outcome := "was set aside"
@@ -54,6 +55,9 @@ func setAside(ctx context.Context, server *sql.DB, dest database, id string, err
 		Hint:   "load again to clean up after it, or run `snapcli doctor --fix`",
 	}}
 }
+
+// isDown reports whether the server ended the connection or accepts none.
+func isDown(err error) bool { return isConnectionLost(err) || errors.Is(err, syscall.ECONNREFUSED) }
 
 // skippedJournals returns the ids of the journals of ended loads that later loads skip.
 func skippedJournals(ctx context.Context, server querier) (skipped []string, err error) {

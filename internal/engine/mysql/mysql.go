@@ -271,11 +271,10 @@ func isDenied(err error) bool {
 	return slices.Contains([]uint16{erDatabaseDenied, erTableDenied, erNoRight}, number(err))
 }
 
-// isConnectionLost reports whether a connection broke, or the server does not accept connections.
+// isConnectionLost reports whether an established connection broke.
 func isConnectionLost(err error) bool {
 	return errors.Is(err, driver.ErrInvalidConn) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, syscall.ECONNREFUSED)
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // Check implements [engine.Engine].
