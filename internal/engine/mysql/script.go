@@ -71,11 +71,11 @@ func tokenLength(text string) int {
 	if n := commentLength(text); n > 0 {
 		return n
 	}
-	switch {
-	case text[0] == '`':
+	switch text[0] {
+	case '`':
 		n, _ := after(text, 1, "`")
 		return n
-	case text[0] == '\'' || text[0] == '"':
+	case '\'', '"':
 		for i := 1; i < len(text); i++ {
 			switch text[i] {
 			case '\\':
