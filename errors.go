@@ -162,7 +162,7 @@ func (e *Error) Is(target error) bool {
 }
 
 // ErrNotFound is the error both for a snapshot that does not exist and for one that the caller is
-// not allowed to see. It has no details, so the two cases cannot be distinguished.
+// not allowed to see. It is the same in both cases, so that they cannot be distinguished.
 var ErrNotFound = &Error{
 	Code:   CodeNotFound,
 	Detail: "no such snapshot, or you have no access to it",

@@ -13,12 +13,12 @@ import (
 	"snap"
 )
 
-// A request that may be sent twice is repeated in two cases: the service asks for it (503 with a
-// short Retry-After, for example while its database is unavailable or a replica is being replaced),
-// or the connection broke before the response was complete. A refused connection or an unknown host
-// is reported at once. A request that only reads and gets no response within [Options.ReadTimeout]
-// is sent once more, so that a frozen replica costs only seconds. Other requests that get no
-// response are not sent again.
+// A request that may be sent twice is repeated, up to maxAttempts times in all, if the service asks
+// for it (503 with a short Retry-After, for example while its database is unavailable or a replica
+// is being replaced), or if the connection broke before the response was complete. A refused
+// connection or an unknown host is reported at once. A request that only reads and gets no response
+// within [Options.ReadTimeout] is sent once more, so that a frozen replica costs only seconds.
+// Other requests that get no response are not sent again.
 const (
 	maxAttempts   = 3
 	maxRetryAfter = 5 * time.Second

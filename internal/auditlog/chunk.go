@@ -24,7 +24,7 @@ const (
 // from.
 var ErrChunk = errors.New("the object does not contain the lines of the log")
 
-// ChunkRoot returns the hash that proves the chunk that begins with the line numbered first.
+// ChunkRoot returns the hash that proves a chunk. first is the number of the chunk's first line.
 func (t *Tree) ChunkRoot(first int64) (tlog.Hash, error) {
 	hashes, err := t.ReadHashes([]int64{tlog.StoredHashIndex(chunkLevel, (first-1)/ChunkLines)})
 	if err != nil {

@@ -127,7 +127,7 @@ func (a *app) printAccess(then api.AudienceThen) error {
 		return nil
 	}
 	if then.Closed {
-		a.note("the organization was closed at %s, so none of its people and keys could see %s",
+		a.note("at %s the organization was closed, so none of its people and keys could see %s",
 			a.moment(then.At), then.Snapshot)
 	}
 	if len(then.Through) > 0 {

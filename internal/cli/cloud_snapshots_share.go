@@ -30,12 +30,12 @@ func (a *app) shareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "share SNAPSHOT-ID...",
 		Short: "Share with your organization, a group or another organization",
-		Long: `Share lets more people see and pull a snapshot. Without --group or --org, these
-are all members of your organization. --group shares it with an SSO group. --org
-shares it with another organization, whose members can pull the snapshot but not
-change or share it. Both can be repeated and combined: a snapshot is shared with
-all of them, or with none if one is refused. With --expires-in, these shares end
-automatically, according to the service's clock.
+		Long: `Share lets more people see and pull a snapshot. Without --group or --org, it
+shares the snapshot with all members of your organization. --group shares it
+with an SSO group. --org shares it with another organization, whose members can
+pull the snapshot but not change or share it. Both can be repeated and combined:
+a snapshot is shared with all of them, or with none if one is refused. With
+--expires-in, these shares end automatically, according to the service's clock.
 
 Sharing never changes the snapshot. Sharing again replaces the expiry: without
 --expires-in, the share then never ends. --with-schema lets the other
@@ -46,8 +46,8 @@ share keeps its setting, and a new share hides the card.
 Snapshots that are not sanitized hold the original data. Share warns you about
 them and says how many more people can see that data. Your organization's policy
 unsanitized_shares can forbid sharing original data, or require a confirmation;
---yes confirms. The policy share_requires can forbid sharing any snapshot
-without a valid certificate.
+--yes confirms. The policy share_requires can forbid sharing a snapshot that has
+no valid certificate of sanitizing.
 
 The snapshot's owner, and owners and admins of the organization, may share
 org-wide and with groups. Only owners and admins may share with other

@@ -99,7 +99,7 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. With --format,
 messages have the format that Slack, Microsoft Teams (Workflows) or Discord
-expects. The chat shows names in messages as they are, not as markup.
+expects. The chat shows the names in messages as plain text.
 
 These events are about snapshots: pushed, shared, unshared, pulled, deleted,
 access-requested and share-expires-soon. The other events are overdue (a

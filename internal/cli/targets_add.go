@@ -53,7 +53,7 @@ variable each time it uses the URL.`,
 	cmd.Flags().StringVar(&t.Source, "source", "", "URL of the database to build from")
 	cmd.Flags().StringVar(&t.Destination, "destination", "", "URL of the database that load replaces")
 	cmd.Flags().StringVar(&t.Scratch, "scratch", "",
-		"URL of a database on the server where masking SQL runs (default: the destination)")
+		"URL of a database on the server for scratch copies, in which masking SQL runs (default: the destination)")
 	jobsFlag(cmd, &t.Jobs, "number of tables processed at once; 0 uses the number of cores")
 	cmd.Flags().BoolVar(&t.Production, "production", false,
 		"the destination is production: load refuses it unless forced")

@@ -46,7 +46,7 @@ type Backup struct {
 	Objects    int64     `json:"objects"`
 	Bytes      int64     `json:"bytes"`     // of the objects
 	Database   int64     `json:"database"`  // bytes of the database
-	Added      int64     `json:"new"`       // objects copied for it, except by runs that were killed and earlier rounds
+	Added      int64     `json:"new"`       // objects that the last round of the run copied
 	AddedBytes int64     `json:"new_bytes"` // bytes of these objects
 }
 

@@ -124,7 +124,7 @@ func (p *program) keyCreate() *cobra.Command {
 	c.Flags().StringVar(&f.user, "user", "", "e-mail of the user, for --kind user")
 	c.Flags().StringVar(&f.name, "name", "", "name of the key (default: its kind)")
 	c.Flags().StringSliceVar(&f.scopes, "scopes", nil,
-		"what a pipeline or agent key may do: pull, push, private (default pull,push)")
+		"what a pipeline or agent key may do: pull, push, private (see every snapshot) (default pull,push)")
 	c.Flags().StringVar(&f.expiresIn, "expires-in", "",
 		"how long the key is valid, such as 90d (default: it never expires)")
 	c.Flags().StringSliceVar(&f.from, "from", nil,

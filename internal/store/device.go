@@ -39,8 +39,9 @@ type DeviceLimits struct{ PerAddress, PerSite, PerNetwork, Total int }
 
 // AddDeviceGrant stores a new grant under the SHA-256 of its device code. When too many grants
 // wait, AddDeviceGrant drops the oldest grants that nobody has opened, from the busiest address,
-// site or network. It fails with rate_limited instead if the new grant comes from there, or if its
-// address alone has too many waiting grants. It fails with conflict if the user code is in use.
+// site or network. If the new grant comes from the busiest one itself, or if its own address has
+// too many waiting grants, AddDeviceGrant drops nothing and fails with rate_limited. It fails with
+// conflict if the user code is in use.
 func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, max DeviceLimits) error {
 	now := s.now().UnixMilli()
 	err := s.tx(ctx, func(tx *sql.Tx) error {

@@ -171,9 +171,9 @@ func (k ForeignKey) join(prefix string) string {
 	return strings.Join(all, " AND ")
 }
 
-// addReferencing adds the rows that reference a chosen row, in the order of the plan. Before the
-// rows that reference a table are added, the choice of that table's rows is complete, and its
-// surplus rows are removed.
+// addReferencing adds the rows that reference a chosen row, in the order of the plan. The rows that
+// reference a table are added only after all of that table's rows have been chosen, and the rows
+// beyond its percentage have been removed (removeSurplus).
 func (c *Choice) addReferencing(ctx context.Context) error {
 	thinned := map[int]bool{}
 	thin := func(table int) error {

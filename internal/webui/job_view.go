@@ -186,8 +186,8 @@ const eventPause = 100 * time.Millisecond
 
 // events streams changed jobs as page fragments, beginning with those in the corner of the pages,
 // which may have changed since the page was made. The Jobs page sends the parameter full, and its
-// fragments include the log. When a job has ended, events sends the event "listing", because the
-// list may have changed.
+// fragments include the log. When a job has ended, events also sends the event "listing", because
+// the list of snapshots may have changed.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -9,9 +9,9 @@ import (
 
 const product = "snapcli"
 
-// page returns the data common to all pages. It uses only cached data of the cloud. Its revision is
-// the current one; a page whose data was read earlier must set a revision that was obtained before
-// the data was read.
+// page returns the data common to all pages. It uses only cached data of the cloud. The page has a
+// new revision. If the caller read data before this call, it must replace the revision with one
+// that it obtained before it read the data.
 func (s *Server) page(title, current string) look.Page {
 	p := look.Page{
 		Title: title, Product: product, Find: "/find", Revision: s.revisions.next(),

@@ -201,8 +201,8 @@ func errHiddenBody(kind, name string) error {
 		Code: snap.CodeDatabase,
 		Detail: fmt.Sprintf("the MySQL user is not allowed to see how the %s %s is defined", strings.ToLower(kind),
 			name),
-		Hint: "grant the user SHOW_ROUTINE (MySQL) or SHOW CREATE ROUTINE (MariaDB), and TRIGGER and EVENT on the " +
-			"database: a snapshot contains every object that the user can see",
+		Hint: "grant the user SHOW_ROUTINE (MySQL) or SELECT on *.* (MariaDB), and TRIGGER and EVENT on the " +
+			"database; a snapshot never leaves out an object that the user can see",
 	}
 }
 

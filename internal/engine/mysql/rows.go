@@ -19,7 +19,7 @@ import (
 // source is a table to read, or a part of one.
 type source struct {
 	table  *engine.Table
-	period []string // the period's columns, if the table's history is read
+	period []string // the columns of the period of a system-versioned table, if its history is read
 	where  string   // for a subset or a part, including WHERE
 	order  string   // the rows' storage order, including ORDER BY
 	number string   // quoted name of the integer column that the primary key begins with
@@ -265,7 +265,7 @@ func appendValue(b []byte, v driver.Value, f form) ([]byte, error) {
 	case string:
 		return appendBytes(b, []byte(v), f.kind), nil
 	}
-	return b, fmt.Errorf("a value of the type %T", v)
+	return b, fmt.Errorf("cannot write a value of the type %T", v)
 }
 
 func appendBytes(b, v []byte, kind int) []byte {

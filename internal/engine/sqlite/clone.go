@@ -31,7 +31,8 @@ func (Engine) CheckCanClone(_ context.Context, raw string) error {
 	return failure(path, err)
 }
 
-// Seal implements [engine.Cloner]. It makes the file read-only. The mark changes with every write.
+// Seal implements [engine.Cloner]. It makes the file read-only. Every later write changes the mark
+// that it returns.
 func (Engine) Seal(_ context.Context, raw string) (string, error) {
 	path, err := Path(raw)
 	if err == nil {
