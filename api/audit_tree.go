@@ -17,7 +17,7 @@ import (
 // of lines and the root of their Merkle tree.
 type AuditCheckpoint struct {
 	Checkpoint string `json:"checkpoint" doc:"signed note: origin, number of lines, root" example:"snapcloud/acme\n2\n9f8dUEGiIwCl4yFrHPKzPBhjKXNaUdJjrNSGYEJJJ1k=\n\n— snapcloud/acme ...\n"`
-	Key        string `json:"key" doc:"public key of the signer, as in Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
+	Key        string `json:"key" doc:"the signer's key, as in signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
 }
 
 // AuditRecords are lines of the audit log, oldest first.

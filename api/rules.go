@@ -118,7 +118,7 @@ type WebhookTest struct {
 // time.
 type ReplayRequest struct {
 	Delivery string     `json:"delivery,omitempty" maxLength:"200" doc:"ID of a delivery"`
-	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"resend messages since then that were given up"`
+	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"resend given-up messages since"`
 	All      bool       `json:"all,omitempty" doc:"with since: also send the messages that the receiver accepted"`
 	After    int64      `json:"after,omitempty" doc:"with since: the previous response's next, to continue after it"`
 }

@@ -8,18 +8,11 @@ import (
 	"snap"
 )
 
-// Failer is an http.ResponseWriter whose client runs in the same process. Fail gives the client an
-// error instead of a response.
-type Failer interface{ Fail(err error) }
-
 // writeProblem responds with an error in the API's form (RFC 9457). An error that is not a
-// *snap.Error is reported as internal, without details, or passed to a [Failer].
+// *snap.Error is reported as internal, without details.
 func writeProblem(w http.ResponseWriter, err error) {
 	e := &snap.Error{Code: snap.CodeInternal}
-	if inProcess, is := w.(Failer); !errors.As(err, &e) && is {
-		inProcess.Fail(err)
-		return
-	}
+	errors.As(err, &e)
 	info := e.Code.Info()
 	if info.Status == 0 {
 		info = snap.CodeInternal.Info()

@@ -178,8 +178,8 @@ func TestRequestsForAccessAreLimited(t *testing.T) {
 }
 
 // A share that was made for more than three days is reported three days before its end, once, in
-// the log and to the owner of the snapshot. When a share with another organization ends, the owner,
-// who is not an admin, gets no notice.
+// the log and to the owner of the snapshot. An owner who is not an admin gets no notice of a share
+// with another organization.
 func TestSharesThatExpireSoonAreReported(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Now())

@@ -39,7 +39,7 @@ func (s *Service) signOutPerson(ctx context.Context, in *ByNumber) (*body[api.Si
 }
 
 type liveSharesInput struct {
-	GroupID string `query:"group_id" maxLength:"512" doc:"the shares with this SSO group; without it, those with other organizations"`
+	GroupID string `query:"group_id" maxLength:"512" doc:"shares with this SSO group; otherwise with organizations"`
 	Limit   int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"items per page"`
 	Cursor  string `query:"cursor" maxLength:"60" doc:"next_cursor of the previous page"`
 }

@@ -17,7 +17,7 @@ type ListFilter struct {
 	Q           string      `query:"q" maxLength:"100" doc:"beginnings of the ID, or of words in any text field"`
 	IDPrefix    string      `query:"id_prefix" maxLength:"64" doc:"only IDs that begin with this"`
 	IDs         []string    `query:"ids" maxItems:"100" doc:"only those with one of these IDs, separated by commas"`
-	Owner       string      `query:"owner" maxLength:"320" doc:"beginning of the owner's e-mail, or of the slug of the organization that shared the snapshot"`
+	Owner       string      `query:"owner" maxLength:"320" doc:"beginning of the owner's e-mail or organization's slug"`
 	Since       time.Time   `query:"since" doc:"only those pushed at this time or later, RFC 3339"`
 	Until       time.Time   `query:"until" doc:"only those pushed before this time, RFC 3339"`
 	ExpiresSoon bool        `query:"expires_soon" doc:"only those with a share that ends within three days"`

@@ -102,7 +102,7 @@ type ClonesSpec struct {
 // Where or Percent.
 type SubsetSpec struct {
 	Where   map[string]string `yaml:"where,omitempty"`    // conditions of the starting rows, by table
-	Percent float64           `yaml:"percent,omitempty"`  // percentage of the other tables' rows (docs/configuration.md)
+	Percent float64           `yaml:"percent,omitempty"`  // percentage of rows; see docs/configuration.md
 	Rows    int64             `yaml:"rows,omitempty"`     // maximum number of rows
 	MaxSize string            `yaml:"max_size,omitempty"` // maximum size, such as 200MB
 }

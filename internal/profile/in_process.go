@@ -31,13 +31,13 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme+"://"+r.URL.Host != inProcess {
 		return t.outside.RoundTrip(r)
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	read, write := io.Pipe()
+	w := &responseWriter{header: http.Header{}, body: write, ready: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), writerKey{}, w))
 	inner := r.Clone(ctx)
 	if inner.Body == nil {
 		inner.Body = http.NoBody
 	}
-	read, write := io.Pipe()
-	w := &responseWriter{header: http.Header{}, body: write, ready: make(chan struct{})}
 	stop := context.AfterFunc(r.Context(), func() { read.CloseWithError(context.Cause(r.Context())) })
 	go func() {
 		defer cancel()
@@ -53,6 +53,7 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, context.Cause(r.Context())
 	}
 	if w.failed != nil {
+		_ = read.Close() // so that the handler does not wait for a reader
 		return nil, w.failed
 	}
 	return w.response(r, read), nil
@@ -66,16 +67,17 @@ type responseWriter struct {
 	once   sync.Once
 	status int
 	sent   http.Header
-	failed error
+	failed error // given to the client instead of the response
 	ready  chan struct{}
 }
 
-// Fail implements [blob.Failer].
-func (w *responseWriter) Fail(err error) {
-	w.once.Do(func() {
+type writerKey struct{}
+
+// fail gives the client an unexpected error of the folder, which the response does not describe.
+func fail(ctx context.Context, err error) {
+	if w, ok := ctx.Value(writerKey{}).(*responseWriter); ok {
 		w.failed = err
-		close(w.ready)
-	})
+	}
 }
 
 func (w *responseWriter) Header() http.Header { return w.header }

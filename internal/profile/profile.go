@@ -71,6 +71,7 @@ func Open(ctx context.Context, rawURL string, now func() time.Time) (*Profile, e
 	case err == nil && isFolder(u):
 		var folder *blob.Folder
 		if folder, err = blob.OpenFolder(filepath.FromSlash(u.Path), inProcess, []byte(rand.Text()), now); err == nil {
+			folder.OnUnexpected(fail)
 			p.store = folder
 			inside.Handle(blob.PartsPath, folder.Handler())
 		}

@@ -279,7 +279,7 @@ func (c ColumnRule) replacesWhole() bool {
 	return len(c.Paths) > 0 || !slices.Contains(withSettings, c.Mask)
 }
 
-// withSettings are the masks that need settings in addition to their name. Their settings decide
-// what the results contain.
+// withSettings are the masks that need settings in addition to their name. Their settings determine
+// the results.
 var withSettings = []string{"choice", "dictionary", "replace", "json", "xml", "composite", "constant",
 	"template"}
